@@ -1,0 +1,36 @@
+# Every target works with Go, make and git alone. GNU make 3.81 (macOS) or newer.
+# Modules are found in go.work: adding one needs no edit here.
+
+# The folder of everything that the targets make; ignored by git.
+CACHE := .cache
+
+# Built, then run: a program of its own gets the signals and gives its exit code straight to make.
+TOOLS = cd tools && GOWORK=off go build -buildvcs=false -o ../$(CACHE)/bin/ . && cd .. && exec $(CACHE)/bin/tools
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fmt lint clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+# At a terminal, 'set -m' puts the demo into a process group of its own: Ctrl-C then reaches the demo and not make,
+# which would otherwise report the demo's clean end as an error.
+run: ## start the demo site behind fastcache and print its address (ARGS are passed on); Ctrl-C stops it
+	@mkdir -p $(CACHE)/bin
+	@cd fastcache && GOWORK=off go build -buildvcs=false -o ../$(CACHE)/bin/fastcache-demo ./cmd/demo
+	@if [ -t 0 ] && [ -t 2 ]; then set -m; $(CACHE)/bin/fastcache-demo $(ARGS); else exec $(CACHE)/bin/fastcache-demo $(ARGS); fi
+
+test: ## everything that must pass: vet, tests with -race, tidy, format, lint (ARGS=fastcache: one module)
+	@$(TOOLS) test $(ARGS)
+
+check: ## the quick subset for everyday use: vet, build, format, short tests
+	@$(TOOLS) check $(ARGS)
+
+fmt: ## format the Go files
+	@$(TOOLS) fmt $(ARGS)
+
+lint: ## format check and linters only
+	@$(TOOLS) lint $(ARGS)
+
+clean: ## remove what the targets built
+	rm -rf $(CACHE)
