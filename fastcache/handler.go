@@ -1,0 +1,358 @@
+package fastcache
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/hotset-go/hotset/fastcache/internal/capture"
+	"github.com/hotset-go/hotset/fastcache/internal/rfc9111"
+	"github.com/hotset-go/hotset/fastcache/internal/store"
+)
+
+const (
+	// maxRounds is how often a request waits for somebody else's fetch before
+	// it fetches for itself: the fetch that it waited for may have brought
+	// another variant or nothing that can be shared.
+	maxRounds = 2
+
+	// flightWait bounds one such wait. A body that takes longer to arrive is
+	// fetched again by those who asked meanwhile; nginx waits as long
+	// (proxy_cache_lock_timeout).
+	flightWait = 5 * time.Second
+
+	// hitForMissTime is how long requests for a URL do not queue behind each
+	// other after its answer could not be shared. They are still captured, so
+	// the first answer that can be stored ends it.
+	hitForMissTime = 5 * time.Second
+
+	// statusClientClosed is Caddy's status for a client that left.
+	statusClientClosed = 499
+
+	// passVar marks a request that has passed a cache, with its store, so that
+	// a second block behind the first one does not cache the same again.
+	passVar = "fastcache.store"
+)
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (fc *FastCache) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if fc.off || caddyhttp.GetVar(r.Context(), passVar) == fc.store {
+		return next.ServeHTTP(w, r)
+	}
+	if r.Method == methodPurge {
+		return fc.servePurge(w, r)
+	}
+	if r.ContentLength < 0 && r.ProtoMajor == 3 {
+		r = probeBody(r)
+	}
+	if fwd, reason := rfc9111.Bypass(r); fwd != rfc9111.FwdNone {
+		return fc.bypass(w, r, next, fwd, reason)
+	}
+	x := &exchange{fc: fc, w: w, r: r, next: next, origin: rfc9111.OriginHeader(r.Header)}
+	var buf [256]byte
+	key, ok := fc.appendKey(buf[:0], r)
+	if !ok {
+		return fc.bypass(w, r, next, rfc9111.FwdBypass, rfc9111.ReasonBadTarget)
+	}
+	x.key = key
+	if fc.HonorRequestCC {
+		x.wants = rfc9111.RequestDirectives(x.origin)
+		if x.wants.NoStore {
+			return fc.bypass(w, r, next, rfc9111.FwdRequest, rfc9111.ReasonRequestNoStore)
+		}
+	}
+	return x.serve()
+}
+
+// probeBody finds out whether an HTTP/3 request without a declared length has a
+// body: the server cannot tell before it has read from it.
+func probeBody(r *http.Request) *http.Request {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return r
+	}
+	probed := *r
+	first := make([]byte, 1)
+	n, err := r.Body.Read(first)
+	if n == 0 && err == io.EOF { //nolint:errorlint // as io.Reader promises
+		probed.Body, probed.ContentLength = http.NoBody, 0
+		return &probed
+	}
+	probed.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first[:n]), r.Body), r.Body}
+	return &probed
+}
+
+// appendKey appends the cache key of a request to dst. It fails for a request
+// target that no key can stand for.
+func (fc *FastCache) appendKey(dst []byte, r *http.Request) ([]byte, bool) {
+	if fc.CacheKey != "" {
+		repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+		return append(dst, repl.ReplaceAll(fc.CacheKey, "")...), true
+	}
+	return rfc9111.AppendTarget(dst, scheme(r), r.Host, fc.requestURI(r))
+}
+
+// requestURI is the request target as the client sent it, before any rewrite,
+// with the query rules applied.
+func (fc *FastCache) requestURI(r *http.Request) string {
+	uri := r.RequestURI
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		uri = original.RequestURI
+	}
+	if fc.query != nil {
+		uri = string(fc.query.Append(nil, uri))
+	}
+	return uri
+}
+
+func scheme(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// bypass hands a request on that the cache has no part in, except that a
+// successful unsafe method drops what is stored of its target (RFC 9111 section
+// 4.4).
+func (fc *FastCache) bypass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, fwd rfc9111.Fwd, reason rfc9111.Reason) error {
+	if reason == rfc9111.ReasonUpgrade {
+		return next.ServeHTTP(w, r) // the connection changes hands: leave the writer alone
+	}
+	caddyhttp.SetVar(r.Context(), passVar, fc.store)
+	cw := capture.New(w, func(status int, h http.Header) capture.Plan {
+		if fwd == rfc9111.FwdMethod && status < 400 && !slices.Contains(safeMethods, r.Method) {
+			fc.invalidate(r, h)
+		}
+		fc.addStatus(h, nil, rfc9111.CacheStatus{Fwd: fwd, Detail: reason})
+		return capture.Plan{}
+	})
+	err := next.ServeHTTP(cw, r)
+	if err == nil {
+		cw.Finish()
+	}
+	return err
+}
+
+// safeMethods do not change what they are asked about (the registry of RFC 9110
+// section 16.1). A method that is not known counts as unsafe.
+var safeMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace,
+	"PROPFIND", "REPORT", "SEARCH", "QUERY",
+}
+
+// exchange is one request that the cache may answer.
+type exchange struct {
+	fc     *FastCache
+	w      http.ResponseWriter
+	r      *http.Request
+	next   caddyhttp.Handler
+	key    []byte
+	origin http.Header        // the request's header as the origin gets it
+	wants  rfc9111.Directives // what the request asks of caches; zero unless honoured
+}
+
+// serve answers from the store if it may, or else makes a trip to the origin,
+// alone or by waiting for somebody else's.
+func (x *exchange) serve() error {
+	waited := rfc9111.FwdNone // why this request waited for another one's trip
+	trusted := true           // false once a stored body has turned out damaged
+	for round := 0; ; round++ {
+		entry, known := x.fc.store.Lookup(x.key, x.origin)
+		var stored *store.Response
+		if entry != nil && trusted {
+			stored = entry.Response()
+		}
+		v := x.judge(entry, stored, known)
+		if v.use == useNow {
+			if v.refresh {
+				x.refreshInBackground(entry, stored)
+			}
+			status := rfc9111.CacheStatus{Hit: waited == rfc9111.FwdNone, Fwd: waited, Collapsed: waited != rfc9111.FwdNone}
+			if x.serveStored(entry, stored, status) {
+				return nil
+			}
+			trusted = false
+			continue
+		}
+		if x.wants.OnlyIfCached {
+			return x.gatewayTimeout()
+		}
+		t := &trip{x: x, requestHeader: x.origin, status: rfc9111.CacheStatus{Fwd: v.fwd, Detail: v.reason}}
+		if v.use == useIfValid {
+			t.entry, t.stored, t.mayUseStale = entry, stored, v.staleIfError
+		}
+		if !x.mayShare(v) || round >= maxRounds {
+			return t.run()
+		}
+		flightKey := x.flightKey()
+		if x.fc.flights.Marked(flightKey) {
+			t.marked = true
+			return t.run()
+		}
+		call, leader := x.fc.flights.Join(flightKey)
+		if leader {
+			t.call = call
+			return t.run()
+		}
+		if t.mayUseStale {
+			// Somebody asks the origin already, and if that fails this is
+			// what all get.
+			if x.serveStored(entry, stored, rfc9111.CacheStatus{Hit: true}) {
+				return nil
+			}
+			trusted = false
+			continue
+		}
+		if !call.Wait(x.r.Context(), flightWait) {
+			if err := x.r.Context().Err(); err != nil {
+				return caddyhttp.Error(statusClientClosed, err)
+			}
+			t.status.Detail = rfc9111.ReasonWaitTimeout
+			return t.run()
+		}
+		waited = v.fwd
+	}
+}
+
+// use says what a stored response is good for.
+type use uint8
+
+const (
+	useNow     use = iota // it answers the request
+	useIfValid            // it may answer once the origin confirms it
+	useNever              // it must not answer this request
+)
+
+// verdict is what the rules say of a stored response and a request.
+type verdict struct {
+	use          use
+	refresh      bool // useNow, but stale: refresh in the background
+	staleIfError bool // useIfValid, but it may answer if the origin fails
+	fwd          rfc9111.Fwd
+	reason       rfc9111.Reason
+}
+
+// judge applies RFC 9111 section 4 to what Lookup found.
+func (x *exchange) judge(entry *store.Entry, stored *store.Response, known bool) verdict {
+	switch {
+	case stored == nil && known && entry == nil:
+		return verdict{use: useNever, fwd: rfc9111.FwdVaryMiss}
+	case stored == nil:
+		return verdict{use: useNever, fwd: rfc9111.FwdURIMiss}
+	case stored.Flags&store.SharedAuth == 0 && has(x.origin, "Authorization"):
+		return verdict{use: useNever, fwd: rfc9111.FwdMiss, reason: rfc9111.ReasonAuth}
+	case stored.Flags&store.Fallback != 0 && has(x.origin, "Cookie") && !x.fc.keyHasCookie():
+		return verdict{use: useNever, fwd: rfc9111.FwdMiss, reason: rfc9111.ReasonCookie}
+	}
+	age := x.fc.now().Sub(stored.Born)
+	ttl := stored.Lifetime - age
+	var v verdict
+	noStale := stored.Flags&store.NoStale != 0
+	fresh := ttl > 0 && stored.Flags&store.Validate == 0 && !entry.Stale()
+	v.staleIfError = !noStale && ttl+stored.StaleIfError > 0 && stored.StaleIfError > 0
+
+	want := x.wants
+	reload := want.NoCache && !(fresh && stored.Flags&store.Immutable != 0) // RFC 8246
+	switch {
+	case reload:
+		v.reason = rfc9111.ReasonRequestNoCache
+	case want.MaxAge.Set && age > want.MaxAge.D && !(fresh && stored.Flags&store.Immutable != 0):
+		v.reason = rfc9111.ReasonRequestMaxAge
+	case want.MinFresh.Set && ttl < want.MinFresh.D:
+		v.reason = rfc9111.ReasonRequestMinFresh
+	case fresh:
+		return v
+	case want.MaxStale.Set && !noStale && !entry.Stale() && -ttl <= want.MaxStale.D:
+		return v
+	case !noStale && !entry.Stale() && ttl+stored.StaleWhileRevalidate > 0:
+		v.refresh = true
+		return v
+	}
+	v.use, v.fwd = useIfValid, rfc9111.FwdStale
+	if v.reason != rfc9111.ReasonNone && fresh {
+		v.fwd = rfc9111.FwdRequest
+	}
+	return v
+}
+
+// mayShare reports whether the answer to this request can be waited for by
+// others: a part, or an answer for one user, cannot.
+func (x *exchange) mayShare(v verdict) bool {
+	return x.r.Method == http.MethodGet && !has(x.origin, "Range") && !has(x.origin, "Authorization") &&
+		v.reason != rfc9111.ReasonCookie
+}
+
+// flightKey names the fetch that could answer this request: the URL, and the
+// variant once it is known what the URL varies by.
+func (x *exchange) flightKey() string {
+	return string(x.fc.store.AppendVariant(slices.Clone(x.key), string(x.key), x.origin))
+}
+
+func (x *exchange) gatewayTimeout() error {
+	x.fc.addStatus(x.w.Header(), x.key, rfc9111.CacheStatus{Detail: rfc9111.ReasonOnlyIfCached})
+	x.w.WriteHeader(http.StatusGatewayTimeout)
+	return nil
+}
+
+// refreshInBackground starts a validation that outlives the request, unless one
+// is under way. The trip gets a request, a replacer, variables and a writer of
+// its own: the client's are gone when it ends.
+func (x *exchange) refreshInBackground(entry *store.Entry, stored *store.Response) {
+	call, leader := x.fc.flights.Join(x.flightKey())
+	if !leader {
+		return
+	}
+	own := *x
+	own.key = slices.Clone(x.key)
+	own.w = newDiscardWriter()
+	own.r = detach(x.r, own.w)
+	own.origin = rfc9111.OriginHeader(own.r.Header)
+	t := &trip{x: &own, entry: entry, stored: stored, call: call, background: true, requestHeader: own.origin}
+	go t.runInBackground()
+}
+
+// detach returns a copy of r that shares nothing with the request that is about
+// to end.
+func detach(r *http.Request, w http.ResponseWriter) *http.Request {
+	ctx := context.WithoutCancel(r.Context())
+	own := r.Clone(caddyhttp.ContextWithIdleTimeouts(ctx, nil, nil))
+	own.Body = http.NoBody
+
+	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	repl := caddy.NewReplacer()
+	own = caddyhttp.PrepareRequest(own, repl, w, server)
+	if old, ok := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		// What matchers in front have captured lives in the old replacer only.
+		repl.Map(func(key string) (any, bool) {
+			if strings.HasPrefix(key, "http.regexp.") || strings.HasPrefix(key, "http.matchers.") {
+				return old.Get(key)
+			}
+			return nil, false
+		})
+	}
+	if vars, ok := ctx.Value(caddyhttp.VarsCtxKey).(map[string]any); ok {
+		mine := own.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
+		for k, v := range vars {
+			mine[k] = v
+		}
+	}
+	original := ctx.Value(caddyhttp.OriginalRequestCtxKey)
+	return own.WithContext(context.WithValue(own.Context(), caddyhttp.OriginalRequestCtxKey, original))
+}
+
+func (fc *FastCache) keyHasCookie() bool {
+	return strings.Contains(fc.CacheKey, "{http.request.cookie.") ||
+		strings.Contains(fc.CacheKey, "{http.request.header.Cookie}")
+}
+
+func has(h http.Header, name string) bool { return len(h[name]) > 0 }

@@ -1,0 +1,5 @@
+//go:build race
+
+package rfc9111_test
+
+const raceEnabled = true

@@ -1,0 +1,290 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hotset-go/hotset/fastcache/internal/store"
+)
+
+func count(dir string) (files int, bytes int64) {
+	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && !strings.HasPrefix(d.Name(), ".") {
+			if st, err := d.Info(); err == nil {
+				files++
+				bytes += (st.Size() + store.BlockSize - 1) / store.BlockSize * store.BlockSize
+			}
+		}
+		return nil
+	})
+	return files, bytes
+}
+
+// TestBudgets_HoldUnderLoad samples the accounts, and the disk itself, while more is stored, refreshed
+// and given up than fits.
+func TestBudgets_HoldUnderLoad(t *testing.T) {
+	for name, l := range map[string]store.Limits{
+		"disk":  {Memory: 64 << 10, Disk: 2 << 20, PromoteBelow: 8 << 10},
+		"items": {Memory: 64 << 10, Disk: 64 << 20, Items: 20, PromoteBelow: 8 << 10},
+		"ram":   {Memory: 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, store.Options{Path: dir, Limits: l})
+			var stop atomic.Bool
+			var sampler, wg sync.WaitGroup
+			sampler.Go(func() {
+				for !stop.Load() {
+					st := s.Stats()
+					if st.DiskBytes > l.Disk || st.MemoryBytes > l.Memory || l.Items > 0 && st.Entries > int64(l.Items) {
+						t.Errorf("over budget: %+v", st)
+						return
+					}
+				}
+			})
+			if l.Disk > 0 {
+				sampler.Go(func() {
+					// In flight beyond the accounts: a sidecar being rewritten for each worker.
+					limit := l.Disk + store.BacklogFor(l.Disk) + 4*3*store.BlockSize
+					for !stop.Load() {
+						if _, n := count(dir); n > limit {
+							t.Errorf("%d bytes on disk, documented are %d", n, limit)
+							return
+						}
+						time.Sleep(time.Millisecond)
+					}
+				})
+			}
+			var full, big atomic.Int64
+			for g := range 4 {
+				wg.Go(func() {
+					rng := rand.New(rand.NewPCG(uint64(g), 7))
+					for i := range 300 {
+						key := fmt.Sprint("k", rng.IntN(200))
+						p := body(key, []int{0, 100, 5000, 20_000, 300_000, 3 << 20}[rng.IntN(6)])
+						size := int64(len(p))
+						if rng.IntN(2) == 0 {
+							size = -1
+						}
+						f := s.Fetch(key)
+						w, err := f.Create(size)
+						for rest := p; err == nil && len(rest) > 0; {
+							n := min(len(rest), 32<<10)
+							_, err = w.Write(rest[:n])
+							rest = rest[n:]
+						}
+						var e *store.Entry
+						if err == nil && i%10 > 0 {
+							e, err = w.Commit(response(200), nil)
+						}
+						if w != nil {
+							w.Discard()
+						}
+						f.Done()
+						switch {
+						case errors.Is(err, store.ErrFull):
+							full.Add(1)
+						case errors.Is(err, store.ErrTooBig):
+							big.Add(1)
+						case err != nil:
+							t.Error(err)
+						}
+						if e != nil && i%3 == 0 {
+							r := response(200)
+							r.Header.Set("X", strings.Repeat("x", rng.IntN(9000)))
+							if _, err := s.Refresh(e, r); err != nil && !errors.Is(err, store.ErrGone) {
+								t.Error(err)
+							}
+						}
+						if e, _ := s.Lookup(fmt.Append(nil, "k", rng.IntN(200)), nil); e != nil {
+							if got, err := readBody(e); err == nil {
+								if want := body(e.Key(), len(got)); string(got) != string(want) {
+									t.Errorf("%s has a wrong body", e.Key())
+								}
+							} else if !errors.Is(err, store.ErrGone) {
+								t.Error(err)
+							}
+						}
+					}
+				})
+			}
+			wg.Wait()
+			stop.Store(true)
+			sampler.Wait()
+			if name != "items" && big.Load() == 0 {
+				t.Error("the 3 MiB body was never too big")
+			}
+			t.Logf("%d full, %d too big, %+v", full.Load(), big.Load(), s.Stats())
+			check(t, s)
+		})
+	}
+}
+
+// TestBudgets_KeyFlood: keys that come once leave nothing behind, neither entries nor files.
+func TestBudgets_KeyFlood(t *testing.T) {
+	n := 3000
+	if long {
+		n = 100_000
+	}
+	dir := t.TempDir()
+	s := open(t, store.Options{Path: dir, Limits: store.Limits{Memory: 1 << 20, Disk: 32 << 20, Items: 200, PromoteBelow: 16 << 10}})
+	for i := range n {
+		put(t, s, fmt.Sprint("http://a/", i), header("Cookie", fmt.Sprint(i)), response(200, "Cookie"), body("", 2000))
+	}
+	check(t, s)
+	if st := s.Stats(); st.Entries != 200 || st.Evictions[store.Count] != uint64(n-200) {
+		t.Error(st)
+	}
+	if files, _ := count(dir); files != 400 {
+		t.Errorf("%d files", files)
+	}
+}
+
+func TestWriter_TooBigFreesAtOnce(t *testing.T) {
+	for name, o := range map[string]store.Options{
+		"disk": {Path: t.TempDir(), Limits: store.Limits{Disk: 1 << 20}},
+		"ram":  {Limits: store.Limits{Memory: 1 << 20}},
+	} {
+		s := open(t, o)
+		f := s.Fetch("k")
+		defer f.Done()
+		if _, err := f.Create(1 << 20); !errors.Is(err, store.ErrTooBig) {
+			t.Errorf("%s: declared 1 MiB: %v", name, err)
+		}
+		if _, err := f.Create(1<<63 - 1); !errors.Is(err, store.ErrTooBig) {
+			t.Errorf("%s: declared 2^63-1: %v", name, err)
+		}
+		keep := put(t, s, "keep", nil, response(200), body("keep", 1000))
+		w, err := f.Create(-1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := body("p", 32<<10)
+		var sent int
+		for err == nil {
+			_, err = w.Write(p)
+			sent += len(p)
+		}
+		if !errors.Is(err, store.ErrTooBig) || sent > 1<<20+len(p) {
+			t.Errorf("%s: %v after %d bytes", name, err, sent)
+		}
+		if files, _ := count(o.Path); o.Path != "" && files > 2 {
+			t.Errorf("%s: %d files", name, files)
+		}
+		if _, again := w.Write(p); !errors.Is(again, store.ErrTooBig) {
+			t.Errorf("%s: then %v", name, again)
+		}
+		if _, again := w.Commit(response(200), nil); !errors.Is(again, store.ErrTooBig) {
+			t.Errorf("%s: then %v", name, again)
+		}
+		w.Discard()
+		_ = keep
+		check(t, s)
+	}
+}
+
+func TestWriter_Full(t *testing.T) {
+	for name, o := range map[string]store.Options{
+		"disk": {Path: t.TempDir(), Limits: store.Limits{Disk: 1 << 20}},
+		"ram":  {Limits: store.Limits{Memory: 1 << 20}},
+	} {
+		s := open(t, o)
+		f := s.Fetch("k")
+		defer f.Done()
+		put(t, s, "old", nil, response(200), body("old", 1000))
+		w, err := f.Create(700_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Create(700_000); !errors.Is(err, store.ErrFull) {
+			t.Errorf("%s: %v", name, err)
+		}
+		mustHit(t, s, "old", nil, body("old", 1000)) // nobody was evicted in vain
+		w.Discard()
+		w, err = f.Create(700_000)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		w.Write(body("k", 700_000))
+		if _, err := w.Commit(response(200), nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		check(t, s)
+	}
+}
+
+func TestWriter_LengthMustBeTheDeclaredOne(t *testing.T) {
+	s := open(t, both(t))
+	f := s.Fetch("k")
+	defer f.Done()
+	w, _ := f.Create(10)
+	if _, err := w.Write(make([]byte, 11)); !errors.Is(err, store.ErrSize) {
+		t.Error(err)
+	}
+	w, _ = f.Create(200_000)
+	w.Write(make([]byte, 199_999))
+	if _, err := w.Commit(response(200), nil); !errors.Is(err, store.ErrSize) {
+		t.Error(err)
+	}
+	check(t, s)
+	if files, _ := count(s.ShardDir("k")); files > 0 {
+		t.Errorf("%d files left", files)
+	}
+}
+
+func TestSetLimits_EvictsDown(t *testing.T) {
+	for name, o := range map[string]store.Options{"both": both(t), "ram": ramOnly()} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, o)
+			for i := range 400 {
+				put(t, s, fmt.Sprint(i), nil, response(200), body("", 1000))
+			}
+			smaller := store.Limits{Memory: 100_000, PromoteBelow: 16 << 10}
+			if o.Limits.Disk > 0 {
+				smaller.Disk = 1 << 20
+			}
+			s.SetLimits(smaller)
+			deadline := time.Now().Add(10 * time.Second)
+			for st := s.Stats(); st.MemoryBytes > smaller.Memory || st.DiskBytes > smaller.Disk; st = s.Stats() {
+				if time.Now().After(deadline) {
+					t.Fatal(st)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			check(t, s)
+			s.SetLimits(store.Limits{})
+			check(t, s)
+			if st := s.Stats(); st.Entries != 0 {
+				t.Error(st)
+			}
+		})
+	}
+}
+
+func TestSetLimits_UnderCaptures(t *testing.T) {
+	s := open(t, diskOnly(t))
+	f := s.Fetch("k")
+	defer f.Done()
+	w, err := f.Create(10 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write(make([]byte, 10<<20))
+	put(t, s, "k", nil, response(200), body("old", 10))
+	s.SetLimits(store.Limits{Disk: 1 << 20})
+	s.Settle()
+	if _, err := w.Commit(response(200), nil); !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrTooBig) {
+		t.Errorf("a body of ten times the budget: %v", err)
+	}
+	check(t, s)
+	put(t, s, "k", nil, response(200), body("k", 10))
+	check(t, s)
+}

@@ -1,0 +1,156 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hotset-go/hotset/fastcache/internal/store"
+)
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleEnv); role != "" {
+		child(role) // does not return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// long turns the heavier runs on.
+var long = os.Getenv("FASTCACHE_LONG") != ""
+
+// fakeClock is a clock that tests set.
+type fakeClock struct{ nanos atomic.Int64 }
+
+func newClock() *fakeClock {
+	c := &fakeClock{}
+	c.nanos.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
+	return c
+}
+
+func (c *fakeClock) Now() time.Time          { return time.Unix(0, c.nanos.Load()) }
+func (c *fakeClock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
+
+func open(t testing.TB, o store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	<-s.Ready()
+	return s
+}
+
+func both(t testing.TB) store.Options {
+	return store.Options{Path: t.TempDir(), Limits: store.Limits{Memory: 1 << 20, Disk: 64 << 20, PromoteBelow: 16 << 10}}
+}
+
+func diskOnly(t testing.TB) store.Options {
+	return store.Options{Path: t.TempDir(), Limits: store.Limits{Disk: 64 << 20}}
+}
+
+func ramOnly() store.Options {
+	return store.Options{Limits: store.Limits{Memory: 64 << 20}}
+}
+
+func response(status int, vary ...string) *store.Response {
+	return &store.Response{
+		Status:   status,
+		Header:   http.Header{"Content-Type": {"text/plain"}, "Etag": {`"1"`}},
+		Born:     time.Now(),
+		Lifetime: time.Hour,
+		Vary:     vary,
+	}
+}
+
+// body makes n bytes that only seed makes.
+func body(seed string, n int) []byte {
+	h := fnv.New64a()
+	io.WriteString(h, seed)
+	var key [32]byte
+	copy(key[:], fmt.Sprintf("%x", h.Sum64()))
+	b := make([]byte, n)
+	rand.NewChaCha8(key).Read(b)
+	return b
+}
+
+func store1(s *store.Store, key string, h http.Header, r *store.Response, p []byte) (*store.Entry, error) {
+	f := s.Fetch(key)
+	defer f.Done()
+	w, err := f.Create(int64(len(p)))
+	if err != nil {
+		return nil, err
+	}
+	defer w.Discard()
+	if _, err := w.Write(p); err != nil {
+		return nil, err
+	}
+	return w.Commit(r, h)
+}
+
+func put(t testing.TB, s *store.Store, key string, h http.Header, r *store.Response, p []byte) *store.Entry {
+	t.Helper()
+	e, err := store1(s, key, h, r, p)
+	if err != nil {
+		t.Fatalf("storing %q: %v", key, err)
+	}
+	return e
+}
+
+func readBody(e *store.Entry) ([]byte, error) {
+	b, err := e.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	if (b.Bytes == nil) == (b.File == nil) {
+		return nil, errors.New("not exactly one of Bytes and File is set")
+	}
+	if b.File != nil {
+		return io.ReadAll(b.File)
+	}
+	return bytes.Clone(b.Bytes), nil
+}
+
+func mustHit(t testing.TB, s *store.Store, key string, h http.Header, want []byte) *store.Entry {
+	t.Helper()
+	e, _ := s.Lookup([]byte(key), h)
+	if e == nil {
+		t.Fatalf("%q is a miss", key)
+	}
+	if e.Response() == nil {
+		t.Fatalf("%q has no response", key)
+	}
+	got, err := readBody(e)
+	if err != nil {
+		t.Fatalf("%q: %v", key, err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Fatalf("%q has %d bytes that differ from the %d stored", key, len(got), len(want))
+	}
+	return e
+}
+
+func mustMiss(t testing.TB, s *store.Store, key string, h http.Header) {
+	t.Helper()
+	if e, _ := s.Lookup([]byte(key), h); e != nil {
+		t.Fatalf("%q is a hit", key)
+	}
+}
+
+func check(t testing.TB, s *store.Store) {
+	t.Helper()
+	if err := s.CheckInvariants(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,130 @@
+package fastcache
+
+import (
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/hotset-go/hotset/fastcache/internal/rfc9111"
+	"github.com/hotset-go/hotset/fastcache/internal/store"
+)
+
+// stores holds the open stores by path. While a configuration is reloaded, the
+// instances of the old and of the new one use the same store, so that nothing is
+// lost and nothing is indexed twice.
+var stores = caddy.NewUsagePool()
+
+// sharedStore is one open store and the instances that use it.
+type sharedStore struct {
+	store *store.Store
+
+	mu    sync.Mutex
+	users map[*lease]store.Limits // guarded by mu
+}
+
+// lease is one instance's share of a store.
+type lease struct {
+	shared *sharedStore
+	key    any
+	config *prometheus.Registry // stands for the configuration that the instance is part of
+	once   sync.Once
+}
+
+// poolKey tells which instances share a store: those with the same directory. A
+// RAM-only instance without a configured path shares with nobody, because
+// nothing in its configuration would tell it from another one.
+type poolKey struct {
+	path    string
+	ramOnly bool
+	owner   *FastCache // nil when shared by path
+}
+
+// openStore opens the store of an instance, or joins the one in use.
+func openStore(ctx caddy.Context, fc *FastCache, limits store.Limits) (*lease, error) {
+	key := poolKey{path: fc.Path, ramOnly: limits.Disk == 0}
+	if key.ramOnly && fc.Path == defaultPath {
+		key.owner = fc
+	}
+	value, _, err := stores.LoadOrNew(key, func() (caddy.Destructor, error) {
+		s, err := store.Open(store.Options{
+			Path:         fc.Path,
+			Limits:       limits,
+			NoTouch:      fc.DisableTouchOnHit,
+			Logger:       ctx.Logger(),
+			Now:          fc.now,
+			VariantKey:   rfc9111.AppendVariant,
+			SecondChance: rfc9111.VariantUsable,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &sharedStore{store: s, users: make(map[*lease]store.Limits)}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	l := &lease{shared: value.(*sharedStore), key: key, config: ctx.GetMetricsRegistry()}
+	if l.shared.join(l, limits) {
+		ctx.Logger().Warn("two fastcache blocks of this configuration use the same path: they share one store, with the larger of their budgets",
+			zap.String("path", fc.Path))
+	}
+	return l, nil
+}
+
+func (l *lease) store() *store.Store { return l.shared.store }
+
+// release gives the share up. The last one closes the store.
+func (l *lease) release() error {
+	var err error
+	l.once.Do(func() {
+		l.shared.leave(l)
+		_, err = stores.Delete(l.key)
+	})
+	return err
+}
+
+// join adds a user and reports whether its configuration already had one.
+func (s *sharedStore) join(l *lease, limits store.Limits) (twice bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other := range s.users {
+		twice = twice || other.config == l.config
+	}
+	s.users[l] = limits
+	s.applyLimits()
+	return twice
+}
+
+func (s *sharedStore) leave(l *lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.users, l)
+	if len(s.users) > 0 {
+		s.applyLimits()
+	}
+}
+
+// applyLimits gives the store the largest budgets of its users: a reload that
+// fails must not have evicted anything, and one that shrinks a budget does so
+// when the old instance leaves. s.mu is held.
+func (s *sharedStore) applyLimits() {
+	var largest store.Limits
+	unlimited := false
+	for _, l := range s.users {
+		largest.Memory = max(largest.Memory, l.Memory)
+		largest.Disk = max(largest.Disk, l.Disk)
+		largest.Items = max(largest.Items, l.Items)
+		largest.Variants = max(largest.Variants, l.Variants)
+		largest.PromoteBelow = max(largest.PromoteBelow, l.PromoteBelow)
+		unlimited = unlimited || l.Items == 0
+	}
+	if unlimited {
+		largest.Items = 0
+	}
+	s.store.SetLimits(largest)
+}
+
+// Destruct implements caddy.Destructor.
+func (s *sharedStore) Destruct() error { return s.store.Close() }

@@ -1,0 +1,481 @@
+package fastcache
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/hotset-go/hotset/fastcache/internal/capture"
+	"github.com/hotset-go/hotset/fastcache/internal/flight"
+	"github.com/hotset-go/hotset/fastcache/internal/rfc9111"
+	"github.com/hotset-go/hotset/fastcache/internal/store"
+)
+
+const (
+	// smallFill and fillTime rule what happens to a fill whose client leaves:
+	// one that is small or more than half done is worth finishing, within a
+	// bound; any other is dropped, so that abandoned downloads do not pull
+	// whole files from the origin.
+	smallFill = 1 << 20
+	fillTime  = 30 * time.Second
+
+	// keepValidator is how long after its end of freshness a response with a
+	// validator is kept: the origin can still confirm it with a 304.
+	keepValidator = time.Hour
+)
+
+// trip is one request to the origin and what becomes of its response: stored or
+// not, sent to the client or replaced by what is stored.
+type trip struct {
+	x             *exchange
+	requestHeader http.Header // as the origin gets it, before the cache's own validators
+	status        rfc9111.CacheStatus
+
+	// What is being validated; nil on a plain miss.
+	entry       *store.Entry
+	stored      *store.Response
+	mayUseStale bool // it may answer if the origin fails
+
+	call       *flight.Call // who waits for this trip; nil when nobody can
+	marked     bool         // the URL's answers were not shareable a moment ago
+	background bool         // there is no client
+
+	fence       *store.Fetch
+	sink        *store.Writer
+	capture     *capture.Writer
+	requestTime time.Time
+	conditional bool // the client's own conditions are kept from the origin
+
+	// Decided when the origin's header has come.
+	response   *store.Response // what to store
+	outcome    outcome
+	fresh      http.Header // a swallowed 304's header
+	failStatus int         // a swallowed failure's status
+
+	left    sync.Once // the client left, and the fill goes on
+	limited atomic.Pointer[time.Timer]
+}
+
+type outcome uint8
+
+const (
+	outcomePassed    outcome = iota // the origin's response is the answer
+	outcomeConfirmed                // 304: what is stored is the answer
+	outcomeStale                    // the origin failed: what is stored is the answer
+)
+
+// run makes the trip on behalf of the client.
+func (t *trip) run() error {
+	err := t.roundTrip()
+	switch t.outcome {
+	case outcomeConfirmed:
+		return t.answerConfirmed()
+	case outcomeStale:
+		return t.answerStale(err)
+	}
+	if err != nil && !t.capture.Sent() {
+		status := t.status
+		status.Detail = rfc9111.ReasonUpstreamError
+		t.x.fc.addStatus(t.x.w.Header(), t.x.key, status)
+	}
+	return err
+}
+
+// runInBackground makes the trip for the store alone.
+func (t *trip) runInBackground() {
+	defer func() {
+		// A proxy that loses the origin in mid-body panics to end the
+		// client's connection; here there is none to end.
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // a panic value, compared as net/http does
+			t.x.fc.logger.Error("panic in a background refresh", zap.Any("panic", p), zap.Stack("stack"))
+		}
+	}()
+	if err := t.roundTrip(); err != nil {
+		t.x.fc.logger.Debug("background refresh failed", zap.String("key", string(t.x.key)), zap.Error(err))
+	}
+}
+
+// roundTrip asks the origin, streams its response to the client and into the
+// store, and commits it if it came whole. On every path, panics included, it
+// lands the call, ends the fence and leaves no half-written file.
+func (t *trip) roundTrip() (err error) {
+	fc, x := t.x.fc, t.x
+	t.fence = fc.store.Fetch(string(x.key))
+	defer t.fence.Done()
+	defer t.land()
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
+	defer cancel()
+	if t.stored != nil && fc.revalidateTimeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, fc.revalidateTimeout)
+		defer stop()
+	}
+
+	t.capture = capture.New(x.w, t.decide)
+	t.capture.KeepFilling = func() bool { return t.keepFilling(cancel) }
+	if !t.background {
+		stop := context.AfterFunc(x.r.Context(), func() {
+			if !t.keepFilling(cancel) {
+				cancel()
+			}
+		})
+		defer stop()
+	}
+	defer func() {
+		if limit := t.limited.Load(); limit != nil {
+			limit.Stop()
+		}
+		if t.sink != nil {
+			t.sink.Discard()
+		}
+	}()
+
+	r := t.request(ctx)
+	t.requestTime = fc.now()
+	caddyhttp.SetVar(r.Context(), passVar, fc.store)
+	if err := t.next(r); err != nil {
+		if t.failed(err) {
+			return err
+		}
+		t.notShared()
+		return err
+	}
+	t.capture.Finish()
+	if t.outcome == outcomeConfirmed {
+		t.confirm()
+	} else {
+		t.commit()
+	}
+	return nil
+}
+
+// next calls the handlers behind the cache. The panic by which a proxy ends a
+// broken response becomes an error when the client has seen nothing of it.
+func (t *trip) next(r *http.Request) (err error) {
+	defer func() {
+		if t.capture.Sent() {
+			return
+		}
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler { //nolint:errorlint // a panic value, compared as net/http does
+				panic(p)
+			}
+			err = caddyhttp.Error(http.StatusBadGateway, http.ErrAbortHandler)
+		}
+	}()
+	return t.x.next.ServeHTTP(t.capture, r)
+}
+
+// request is the request for the origin: with the cache's validators when there
+// is something to validate, without the client's conditions when the whole
+// response is wanted for the store.
+func (t *trip) request(ctx context.Context) *http.Request {
+	x := t.x
+	r := x.r.WithContext(ctx)
+	if q := x.fc.query; q != nil {
+		u := *r.URL
+		u.RawQuery = string(q.Append(nil, "?"+u.RawQuery))
+		if u.RawQuery != "" {
+			u.RawQuery = u.RawQuery[1:]
+		}
+		r.URL = &u
+	}
+	conditional := has(r.Header, "If-None-Match") || has(r.Header, "If-Modified-Since")
+	wholeWanted := r.Method == http.MethodGet && !has(r.Header, "Range")
+	if t.stored != nil || conditional && wholeWanted && !t.marked {
+		r.Header = r.Header.Clone()
+		rfc9111.RemoveConditionals(r.Header)
+		t.conditional = conditional
+	}
+	if t.stored != nil {
+		rfc9111.SetValidators(r.Header, t.stored.Header)
+	}
+	return r
+}
+
+// decide judges the origin's final header.
+func (t *trip) decide(status int, h http.Header) capture.Plan {
+	if t.stored != nil {
+		switch {
+		case status == http.StatusNotModified:
+			t.outcome, t.fresh = outcomeConfirmed, t.capture.Added(h).Clone()
+			return capture.Plan{Swallow: true}
+		case t.mayUseStale && isFailure(status):
+			t.outcome, t.failStatus = outcomeStale, status
+			return capture.Plan{Swallow: true}
+		}
+		t.status.FwdStatus = status
+	}
+	reason := t.prepare(status, h)
+	if reason != rfc9111.ReasonNone {
+		t.status.Detail = reason
+		t.notShared()
+		if t.stored != nil && supersedes(status) {
+			t.x.fc.store.Remove(t.entry, store.Replaced)
+		}
+	}
+	plan := capture.Plan{}
+	if t.sink != nil {
+		plan.Sink = sharedSink{t}
+		t.status.Stored, t.status.HasTTL = true, true
+		t.status.TTL = t.x.fc.ttl(t.response)
+	}
+	trailer := h["Trailer"]
+	rfc9111.RemoveHopByHop(h)
+	if trailer != nil {
+		h["Trailer"] = trailer // net/http sends the trailers that it announces
+	}
+	delete(h, rfc9111.TargetedField)
+	t.x.fc.addStatus(h, t.x.key, t.status)
+	if t.conditional && rfc9111.NotModified(t.x.r.Header, status, h) {
+		toNotModified(h)
+		plan.Status, plan.NoBody = http.StatusNotModified, true
+	}
+	return plan
+}
+
+// prepare opens the sink if the response may be stored, or says why not.
+func (t *trip) prepare(status int, h http.Header) rfc9111.Reason {
+	if t.x.r.Method != http.MethodGet || status == http.StatusNotModified {
+		return rfc9111.ReasonNone // nothing that could be stored
+	}
+	response, reason := t.x.fc.storable(t.exchange(status, t.capture.Added(h)))
+	if reason != rfc9111.ReasonNone {
+		return reason
+	}
+	sink, err := t.fence.Create(t.capture.Declared())
+	if err != nil {
+		return whyNotStored(err)
+	}
+	t.response, t.sink = response, sink
+	return rfc9111.ReasonNone
+}
+
+// exchange is what the rules look at.
+func (t *trip) exchange(status int, h http.Header) *rfc9111.Exchange {
+	return &rfc9111.Exchange{
+		Method:        t.x.r.Method,
+		RequestHeader: t.requestHeader,
+		Status:        status,
+		Header:        h,
+		RequestTime:   t.requestTime,
+		ResponseTime:  t.x.fc.now(),
+		KeyHasCookie:  t.x.fc.keyHasCookie(),
+		Target:        string(t.x.key),
+	}
+}
+
+// storable turns a response that may be stored into what is stored of it.
+func (fc *FastCache) storable(e *rfc9111.Exchange) (*store.Response, rfc9111.Reason) {
+	d := fc.policy.Evaluate(e)
+	if d.Reason != rfc9111.ReasonNone {
+		return nil, d.Reason
+	}
+	header := rfc9111.StoredHeader(e.Header, &d)
+	delete(header, "Alt-Svc") // of the server that is asked, not of the response
+	if !has(header, "Date") {
+		header.Set("Date", e.ResponseTime.UTC().Format(http.TimeFormat)) // RFC 9110 section 6.6.1
+	}
+	born := e.ResponseTime.Add(-d.InitialAge)
+	grace := max(d.StaleWhileRevalidate, d.StaleIfError)
+	if rfc9111.HasValidator(header) {
+		grace = max(grace, keepValidator)
+	}
+	return &store.Response{
+		Status:               e.Status,
+		Header:               header,
+		Born:                 born,
+		Lifetime:             d.Lifetime,
+		StaleWhileRevalidate: d.StaleWhileRevalidate,
+		StaleIfError:         d.StaleIfError,
+		Discard:              born.Add(d.Lifetime).Add(grace),
+		Flags:                flags(d),
+		Vary:                 d.Vary,
+	}, rfc9111.ReasonNone
+}
+
+func flags(d rfc9111.Decision) (f store.Flags) {
+	for flag, set := range map[store.Flags]bool{
+		store.Validate:   d.Validate,
+		store.NoStale:    d.NoStale,
+		store.SharedAuth: d.SharedAuth,
+		store.Fallback:   d.Fallback,
+		store.Immutable:  d.Immutable,
+	} {
+		if set {
+			f |= flag
+		}
+	}
+	return f
+}
+
+// commit puts a whole response into the store.
+func (t *trip) commit() {
+	if t.sink == nil {
+		return
+	}
+	if !t.capture.Whole() {
+		t.notStored(t.whyIncomplete(), t.capture.SinkErr())
+		return
+	}
+	if _, err := t.sink.Commit(t.response, t.requestHeader); err != nil {
+		t.notStored(whyNotStored(err), err)
+		return
+	}
+	t.x.fc.flights.Unmark(t.x.flightKey())
+}
+
+// whyIncomplete tells why a capture did not get the whole body.
+func (t *trip) whyIncomplete() rfc9111.Reason {
+	switch {
+	case t.capture.SinkErr() != nil:
+		return whyNotStored(t.capture.SinkErr())
+	case t.capture.ClientErr() != nil:
+		return rfc9111.ReasonClientGone
+	}
+	return rfc9111.ReasonTruncated
+}
+
+// notStored logs why a response whose header promised to be stored was not.
+func (t *trip) notStored(reason rfc9111.Reason, err error) {
+	t.x.fc.logger.Debug("response not stored", zap.String("key", string(t.x.key)), zap.Stringer("reason", reason), zap.Error(err))
+}
+
+// land wakes those who wait for this trip.
+func (t *trip) land() {
+	if t.call != nil {
+		t.call.Land()
+	}
+}
+
+// notShared wakes those who wait for a response that they cannot have, and lets
+// those who come next go to the origin side by side.
+func (t *trip) notShared() {
+	if t.call != nil {
+		t.x.fc.flights.Mark(t.x.flightKey(), hitForMissTime)
+		t.call.Land()
+	}
+}
+
+// sharedSink is the sink of a trip, for which nobody waits in vain: once it
+// cannot take the body, the others need not see the rest of it arrive.
+type sharedSink struct{ *trip }
+
+func (s sharedSink) Write(p []byte) (int, error) {
+	n, err := s.sink.Write(p)
+	if err != nil {
+		s.notShared()
+	}
+	return n, err
+}
+
+// supersedes reports whether a response to a validation tells that the stored
+// one is not the resource's state any more, rather than of a passing trouble.
+func supersedes(status int) bool {
+	return status < 400 || status == http.StatusNotFound || status == http.StatusGone
+}
+
+// keepFilling reports whether the capture is worth finishing without the client,
+// and bounds the time for that.
+func (t *trip) keepFilling(cancel func()) bool {
+	declared, got := t.capture.Declared(), t.capture.Captured()
+	if declared < 0 || declared > smallFill && got < declared/2 {
+		return false
+	}
+	t.left.Do(func() { t.limited.Store(time.AfterFunc(fillTime, cancel)) })
+	return true
+}
+
+// failed reports whether a handler's error lets the stored response answer.
+func (t *trip) failed(err error) bool {
+	if t.stored == nil || !t.mayUseStale || t.capture.Sent() {
+		return false
+	}
+	t.failStatus = http.StatusInternalServerError
+	var he caddyhttp.HandlerError
+	if errors.As(err, &he) {
+		t.failStatus = he.StatusCode
+	}
+	if !isFailure(t.failStatus) {
+		return false
+	}
+	t.outcome = outcomeStale
+	return true
+}
+
+// isFailure reports whether stale-if-error speaks of this status (RFC 5861
+// section 4).
+func isFailure(status int) bool {
+	switch status {
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// confirm merges a 304 into the stored response (RFC 9111 section 4.3.4), which
+// is then the answer.
+func (t *trip) confirm() {
+	header := rfc9111.MergeNotModified(t.stored.Header, t.fresh)
+	updated, reason := t.x.fc.storable(t.exchange(t.stored.Status, header))
+	if reason != rfc9111.ReasonNone {
+		// The origin has changed its mind about storing: good for this
+		// request, and for no other.
+		once := *t.stored
+		once.Header, once.Born, once.Lifetime = header, t.x.fc.now(), 0
+		t.stored, t.status.Detail = &once, reason
+		return
+	}
+	t.stored = updated
+	entry, err := t.fence.Refresh(t.entry, updated)
+	if err != nil {
+		t.x.fc.logger.Debug("validated response not updated", zap.String("key", string(t.x.key)), zap.Error(err))
+		return
+	}
+	t.entry = entry
+}
+
+// answerConfirmed answers with the stored response that the origin confirmed.
+func (t *trip) answerConfirmed() error {
+	status := t.status
+	status.FwdStatus = http.StatusNotModified
+	if t.x.serveStored(t.entry, t.stored, status) {
+		return nil
+	}
+	// The body went away meanwhile: fetch it whole.
+	again := &trip{x: t.x, requestHeader: t.requestHeader, status: t.status}
+	return again.run()
+}
+
+// answerStale answers with the stored response because the origin failed.
+func (t *trip) answerStale(err error) error {
+	status := t.status
+	status.FwdStatus, status.Detail = t.failStatus, rfc9111.ReasonStaleError
+	if t.x.serveStored(t.entry, t.stored, status) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return caddyhttp.Error(t.failStatus, errors.New("the origin failed and what was stored is gone"))
+}
+
+// whyNotStored puts an error of the store into the words of Cache-Status.
+func whyNotStored(err error) rfc9111.Reason {
+	switch {
+	case errors.Is(err, store.ErrTooBig), errors.Is(err, store.ErrFull):
+		return rfc9111.ReasonTooBig
+	case errors.Is(err, store.ErrPurged):
+		return rfc9111.ReasonPurgedInFlight
+	case errors.Is(err, store.ErrClosed):
+		return rfc9111.ReasonStoreOff
+	}
+	return rfc9111.ReasonDiskError
+}
