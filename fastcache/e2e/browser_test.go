@@ -118,7 +118,8 @@ func TestBrowser_DemoShowsHits(t *testing.T) {
 		if result == "hit" {
 			hits++
 		}
-		if result == "error" || result == "none" {
+		// The order is sent by a click only.
+		if result == "error" || result == "none" && row != "order" {
 			t.Errorf("row %q shows %q", row, result)
 		}
 	}

@@ -151,7 +151,7 @@ func TestH05_HeadOverHTTP2(t *testing.T) {
 
 // H07: 304s reach only clients that asked for them.
 func TestH07_NotModified(t *testing.T) {
-	var maxAge = "max-age=60"
+	maxAge := "max-age=60"
 	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", maxAge)
 		w.Header().Set("ETag", `"v1"`)

@@ -29,7 +29,9 @@ func sizedOrigin(t *testing.T) *origin {
 	})
 }
 
-func sizedURI(i int) string { return fmt.Sprintf("/f%d?n=%d", i, []int{300, 5000, 20_000, 200_000}[i%4]) }
+func sizedURI(i int) string {
+	return fmt.Sprintf("/f%d?n=%d", i, []int{300, 5000, 20_000, 200_000}[i%4])
+}
 
 func wantSized(t *testing.T, c *caddy, i int) *response {
 	t.Helper()

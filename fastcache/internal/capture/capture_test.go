@@ -184,8 +184,7 @@ func TestWriter_Write_ClientGone(t *testing.T) {
 		w.KeepFilling = func() bool { return keep }
 		var failed error
 		for _, part := range []string{"one ", "two ", "three"} {
-			if _, err := io.WriteString(w, part); err != nil && failed == nil {
-				failed = err
+			if _, failed = io.WriteString(w, part); failed != nil {
 				break
 			}
 		}
