@@ -155,6 +155,10 @@ func TestUnmarshalCaddyfile_Errors(t *testing.T) {
 		{"cache_key {http.request.host", `does not close`},
 		{"cache_key {http.request.hots}{uri}", `unknown placeholder {http.request.hots}`},
 		{"cache_key {nope}", `unknown placeholder {nope}`},
+		{"cache_key {http.request.orig_uri.query.s}", `unknown placeholder {http.request.orig_uri.query.s}`},
+		{"cache_key {http.request.host.labels.x}", `unknown placeholder {http.request.host.labels.x}`},
+		{"cache_key {path", `does not close`},
+		{"cache_key path}", `does not close`},
 		{"cache_key {uuid}", `unknown placeholder {http.request.uuid}`},
 		{"cache_key {http.request.header.}", `unknown placeholder {http.request.header.}`},
 		{"match_header Content-Type", `match_header takes the name of a field and at least one value`},
@@ -178,6 +182,24 @@ func TestUnmarshalCaddyfile_Errors(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), line) {
 			t.Errorf("%q: error %q\nwant %q at %s", tc.option, err, tc.want, line)
+		}
+	}
+}
+
+// TestUnmarshalCaddyfile_KeyPlaceholders: what Caddy documents for a request may
+// stand in a key.
+func TestUnmarshalCaddyfile_KeyPlaceholders(t *testing.T) {
+	for _, key := range []string{
+		"{method} {scheme} {hostport} {host} {port} {remote_host} {client_ip} {uri} {path} {?query} {query} {dir} {file}",
+		"{orig_uri} {orig_path} {orig_?query} {orig_query} {orig_method} {orig_dir} {orig_file}",
+		"{header.X-A} {cookie.session} {labels.1} {path.0} {file.base} {query.lang} {re.name.1} {vars.device}",
+		"{http.request.remote.host/24,48} {http.request.tls.server_name} {http.request.proto} {http.auth.user.id}",
+		"{env.STAGE} {system.hostname} {http.matchers.file.relative}",
+		`literal \{braces\} {host}`,
+		"no placeholder",
+	} {
+		if _, err := adapt(t, "http://localhost:9999 {\n\tfastcache {\n\t\tcache_key \""+key+"\"\n\t}\n\trespond ok\n}"); err != nil {
+			t.Errorf("%s: %v", key, err)
 		}
 	}
 }

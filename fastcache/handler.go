@@ -332,12 +332,14 @@ func detach(r *http.Request, w http.ResponseWriter) *http.Request {
 	repl := caddy.NewReplacer()
 	own = caddyhttp.PrepareRequest(own, repl, w, server)
 	if old, ok := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		// What matchers in front have captured lives in the old replacer only.
+		// What handlers and matchers in front have set (map, path_regexp, file)
+		// lives in the old replacer only. What it says of request and response
+		// is not asked for: those are gone.
 		repl.Map(func(key string) (any, bool) {
-			if strings.HasPrefix(key, "http.regexp.") || strings.HasPrefix(key, "http.matchers.") {
-				return old.Get(key)
+			if strings.HasPrefix(key, "http.request.") || strings.HasPrefix(key, "http.response.") {
+				return nil, false
 			}
-			return nil, false
+			return old.Get(key)
 		})
 	}
 	if vars, ok := ctx.Value(caddyhttp.VarsCtxKey).(map[string]any); ok {

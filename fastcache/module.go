@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,7 +110,8 @@ type FastCache struct {
 
 	// The cache key as a template of Caddy placeholders, instead of scheme,
 	// host and original request URI. Requests with equal keys get the same
-	// response, so name whatever the origin tells apart.
+	// response, so name whatever the origin tells apart. Placeholders that the
+	// map directive sets can be named through vars.
 	CacheKey string `json:"cache_key,omitempty"`
 
 	// Order the parameters of the query by name, for the key and for the
@@ -374,16 +376,23 @@ func (p *optionParser) queryNames(option string, names []string) []string {
 	return names
 }
 
-// keyPlaceholders are the beginnings of placeholders that have a value, the
-// same one for equal requests, when the handler runs.
-var keyPlaceholders = []string{
-	"http.request.method", "http.request.scheme", "http.request.proto", "http.request.host",
-	"http.request.hostport", "http.request.port", "http.request.header.", "http.request.cookie.",
-	"http.request.uri", "http.request.remote", "http.request.local", "http.request.tls.",
-	"http.request.orig_method", "http.request.orig_uri",
-	"http.vars.", "http.regexp.", "http.matchers.", "http.auth.user.",
-	"env.", "file.", "system.",
-}
+// keyPlaceholder matches the placeholders that have a value when the handler
+// runs, the same one for equal requests. Those that differ each time (uuid,
+// duration), that would read the body, and those of map, which could have any
+// name, are left out: a key with a misspelled name would be the same for all.
+var keyPlaceholder = regexp.MustCompile(`^(?:` + strings.Join([]string{
+	`http\.request\.(?:method|scheme|proto|proto_name|hostport|port)`,
+	`http\.request\.host(?:\.labels\.\d+)?`,
+	`http\.request\.(?:local|remote)(?:\.host|\.port)?`,
+	`http\.request\.remote\.host/\d+(?:,\d+)?`,
+	`http\.request\.(?:header|cookie|uri\.query|tls)\..+`,
+	`http\.request\.uri(?:_escaped|\.path|\.path_escaped|\.query|\.query_escaped|\.prefixed_query)?`,
+	`http\.request\.uri\.path\.(?:file|dir|file\.base|file\.ext|\d+)`,
+	`http\.request\.orig_(?:method|uri|uri\.path|uri\.query|uri\.prefixed_query)`,
+	`http\.request\.orig_uri\.path\.(?:file|file_escaped|dir|\d+)`,
+	`http\.(?:vars|regexp|matchers|auth\.user)\..+`,
+	`(?:env|file|system)\..+`,
+}, "|") + `)$`)
 
 // keyTemplate checks that every placeholder of a key template closes and is of a
 // known kind: a misspelled one would be the same empty text for every request,
@@ -405,14 +414,8 @@ func (p *optionParser) keyTemplate(option, template string) {
 			return
 		}
 		name := rest[i+1 : i+1+end]
-		known := slices.ContainsFunc(keyPlaceholders, func(k string) bool {
-			if strings.HasSuffix(k, ".") {
-				return strings.HasPrefix(name, k) && len(name) > len(k)
-			}
-			return name == k || strings.HasPrefix(name, k+".") || strings.HasPrefix(name, k+"_escaped") || strings.HasPrefix(name, k+"/")
-		})
-		if !known {
-			p.fail(option, template, "has an unknown placeholder {"+name+"}")
+		if !keyPlaceholder.MatchString(name) {
+			p.fail(option, template, "has an unknown placeholder {"+name+"}; one that map sets can be used through vars")
 			return
 		}
 		rest = rest[i+1+end+1:]
