@@ -316,6 +316,10 @@ func (x *exchange) refreshInBackground(entry *store.Entry, stored *store.Respons
 	own.key = slices.Clone(x.key)
 	own.w = newDiscardWriter()
 	own.r = detach(x.r, own.w)
+	// The whole response is wanted, also when the request is for less.
+	own.r.Method = http.MethodGet
+	own.r.Header.Del("Range")
+	own.r.Header.Del("If-Range")
 	own.origin = rfc9111.OriginHeader(own.r.Header)
 	t := &trip{x: &own, entry: entry, stored: stored, call: call, background: true, requestHeader: own.origin}
 	go t.runInBackground()

@@ -248,7 +248,6 @@ func TestH13_NoFileDescriptors(t *testing.T) {
 	}
 	closeIdle()
 	eventually(t, "the file descriptors are free", func() bool { return len(c.openFiles(t)) < limit/2 })
-	before = o.asked()
 	for i := range 4 {
 		if s := get(i); !strings.HasPrefix(s, "fastcache; hit") {
 			t.Errorf("%s is lost: %s", damageURI(i), s)

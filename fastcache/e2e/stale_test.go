@@ -570,3 +570,31 @@ func TestH28_StatusTTLIsKept(t *testing.T) {
 		t.Errorf("the missing page was fetched %d times, want 2", n)
 	}
 }
+
+// A refresh brings the whole response, whatever part of it was asked for.
+func TestStaleWhileRevalidate_RefreshIsWhole(t *testing.T) {
+	for name, ask := range map[string]func(c *caddy) *response{
+		"HEAD":  func(c *caddy) *response { return c.do(http.MethodHead, "/f") },
+		"Range": func(c *caddy) *response { return c.get("/f", "Range: bytes=0-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var version atomic.Int64
+			o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Cache-Control", "max-age=1, stale-while-revalidate=60")
+				w.Header().Set("ETag", fmt.Sprintf(`"%d"`, version.Load()))
+				http.ServeContent(w, r, "f.txt", time.Time{}, strings.NewReader(fmt.Sprintf("version %d", version.Load())))
+			})
+			c := start(t, site(o))
+			c.get("/f").want(t, 200, "version 0")
+			version.Store(1)
+			eventually(t, "the response is stale", func() bool {
+				return strings.Contains(ask(c).cacheStatus(), "ttl=0") && o.asked() > 1
+			})
+			eventually(t, "the refreshed response is served whole", func() bool { return c.get("/f").body == "version 1" })
+			if log := o.log(); log[1] != "GET /f" {
+				t.Errorf("the refresh was %q", log[1])
+			}
+		})
+	}
+}
