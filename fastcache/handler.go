@@ -2,6 +2,7 @@ package fastcache
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -43,11 +44,14 @@ const (
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (fc *FastCache) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if fc.off || caddyhttp.GetVar(r.Context(), passVar) == fc.store {
-		return next.ServeHTTP(w, r)
-	}
 	if r.Method == methodPurge {
 		return fc.servePurge(w, r)
+	}
+	if fc.off {
+		return fc.bypass(w, r, next, rfc9111.FwdBypass, rfc9111.ReasonStoreOff)
+	}
+	if caddyhttp.GetVar(r.Context(), passVar) == fc.store {
+		return next.ServeHTTP(w, r)
 	}
 	if r.ContentLength < 0 && r.ProtoMajor == 3 {
 		r = probeBody(r)
@@ -96,9 +100,10 @@ func probeBody(r *http.Request) *http.Request {
 func (fc *FastCache) appendKey(dst []byte, r *http.Request) ([]byte, bool) {
 	if fc.CacheKey != "" {
 		repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-		return append(dst, repl.ReplaceAll(fc.CacheKey, "")...), true
+		return append(dst, repl.ReplaceAll(fc.keyTemplate, "")...), true
 	}
-	return rfc9111.AppendTarget(dst, scheme(r), r.Host, fc.requestURI(r))
+	scheme, host := effectiveOrigin(r)
+	return rfc9111.AppendTarget(dst, scheme, host, fc.requestURI(r))
 }
 
 // requestURI is the request target as the client sent it, before any rewrite,
@@ -114,11 +119,26 @@ func (fc *FastCache) requestURI(r *http.Request) string {
 	return uri
 }
 
-func scheme(r *http.Request) string {
+// effectiveOrigin is the scheme and host that the client asked for: what a
+// trusted proxy says of them, as reverse_proxy passes it on, or else what the
+// request itself says.
+func effectiveOrigin(r *http.Request) (scheme, host string) {
+	scheme, host = "http", r.Host
 	if r.TLS != nil {
-		return "https"
+		scheme = "https"
 	}
-	return "http"
+	if fromTrustedProxy(r) {
+		if proto := r.Header.Get("X-Forwarded-Proto"); proto == "http" || proto == "https" {
+			scheme = proto
+		}
+		host = cmp.Or(r.Header.Get("X-Forwarded-Host"), host)
+	}
+	return scheme, host
+}
+
+func fromTrustedProxy(r *http.Request) bool {
+	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	return trusted
 }
 
 // bypass hands a request on that the cache has no part in, except that a
@@ -130,7 +150,7 @@ func (fc *FastCache) bypass(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	caddyhttp.SetVar(r.Context(), passVar, fc.store)
 	cw := capture.New(w, func(status int, h http.Header) capture.Plan {
-		if fwd == rfc9111.FwdMethod && status < 400 && !slices.Contains(safeMethods, r.Method) {
+		if fwd == rfc9111.FwdMethod && !fc.off && status < 400 && !slices.Contains(safeMethods, r.Method) {
 			fc.invalidate(r, h)
 		}
 		fc.addStatus(h, nil, rfc9111.CacheStatus{Fwd: fwd, Detail: reason})
@@ -251,7 +271,7 @@ func (x *exchange) judge(entry *store.Entry, stored *store.Response, known bool)
 		return verdict{use: useNever, fwd: rfc9111.FwdURIMiss}
 	case stored.Flags&store.SharedAuth == 0 && has(x.origin, "Authorization"):
 		return verdict{use: useNever, fwd: rfc9111.FwdMiss, reason: rfc9111.ReasonAuth}
-	case stored.Flags&store.Fallback != 0 && has(x.origin, "Cookie") && !x.fc.keyHasCookie():
+	case stored.Flags&store.Fallback != 0 && has(x.origin, "Cookie") && !x.fc.keyHasCookies(x.r):
 		return verdict{use: useNever, fwd: rfc9111.FwdMiss, reason: rfc9111.ReasonCookie}
 	}
 	age := x.fc.now().Sub(stored.Born)
@@ -356,9 +376,22 @@ func detach(r *http.Request, w http.ResponseWriter) *http.Request {
 	return own.WithContext(context.WithValue(own.Context(), caddyhttp.OriginalRequestCtxKey, original))
 }
 
-func (fc *FastCache) keyHasCookie() bool {
-	return strings.Contains(fc.CacheKey, "{http.request.cookie.") ||
-		strings.Contains(fc.CacheKey, "{http.request.header.Cookie}")
+// keyHasCookies reports whether the key has every cookie of the request, so that
+// nobody with other cookies gets the response.
+func (fc *FastCache) keyHasCookies(r *http.Request) bool {
+	if strings.Contains(fc.keyTemplate, "{http.request.header.Cookie}") {
+		return true
+	}
+	if !strings.Contains(fc.keyTemplate, "{http.request.cookie.") {
+		return false
+	}
+	cookies := r.Cookies()
+	for _, c := range cookies {
+		if !strings.Contains(fc.keyTemplate, "{http.request.cookie."+c.Name+"}") {
+			return false
+		}
+	}
+	return len(cookies) > 0 // a field that holds none is not understood
 }
 
 func has(h http.Header, name string) bool { return len(h[name]) > 0 }

@@ -60,7 +60,7 @@ type FastCache struct {
 	// through a reload of the configuration.
 	Path string `json:"path,omitempty"`
 
-	// Name of this instance in metrics and logs. Default: none.
+	// Name of this instance in logs. Default: none.
 	Name string `json:"name,omitempty"`
 
 	// Budget of the RAM tier, which holds small bodies and the header fields
@@ -123,7 +123,7 @@ type FastCache struct {
 	// Default: none.
 	QueryIgnore []string `json:"query_ignore,omitempty"`
 
-	// Store only responses whose header field has one of the values; with
+	// Store only responses whose header field is exactly one of the values; with
 	// several fields, all must. Default: none.
 	MatchHeaders map[string][]string `json:"match_headers,omitempty"`
 
@@ -155,6 +155,7 @@ type FastCache struct {
 	// Add the cache key to Cache-Status. Default: off.
 	CacheStatusKey bool `json:"cache_status_key,omitempty"`
 
+	keyTemplate       string // CacheKey as it is evaluated
 	policy            rfc9111.Policy
 	query             *rfc9111.QueryRules // nil: the query stays as it is
 	revalidateTimeout time.Duration
@@ -191,6 +192,7 @@ func (fc *FastCache) Provision(ctx caddy.Context) error {
 	}
 	fc.off = limits.Memory == 0 && limits.Disk == 0
 	if fc.off {
+		fc.logger.Warn("memory_size and disk_size are both 0: nothing is cached")
 		return nil
 	}
 	if fc.lease, err = openStore(ctx, fc, limits); err != nil {
@@ -247,14 +249,17 @@ func (fc *FastCache) configure() (store.Limits, error) {
 	fc.revalidateTimeout = p.duration("revalidate_timeout", fc.RevalidateTimeout, defaultRevalidateTimeout)
 	fc.purgeAllow = p.prefixes("purge_allow", fc.PurgeAllow)
 	p.keyTemplate("cache_key", fc.CacheKey)
+	// Only responses to GET are stored, also for HEAD and PURGE.
+	fc.keyTemplate = strings.NewReplacer("{http.request.method}", http.MethodGet, "{http.request.orig_method}", http.MethodGet).Replace(fc.CacheKey)
 	if fc.QuerySort || len(fc.QueryIgnore) > 0 {
 		fc.query = &rfc9111.QueryRules{Sort: fc.QuerySort, Ignore: p.queryNames("query_ignore", fc.QueryIgnore)}
 	}
 	if fc.Path == "" {
 		fc.Path = defaultPath
-	} else if fc.Path = filepath.Clean(fc.Path); strings.ContainsRune(fc.Path, 0) {
-		p.fail("path", fc.Path, "contains a NUL byte")
+	} else if strings.HasPrefix(fc.Path, "~") || strings.ContainsAny(fc.Path, "{}\x00") {
+		p.fail("path", fc.Path, "is not a directory: ~ and placeholders are not expanded; use {$NAME} in a Caddyfile")
 	}
+	fc.Path = filepath.Clean(fc.Path)
 	return limits, p.err
 }
 
@@ -318,7 +323,7 @@ func (p *optionParser) fieldNames(option string, names []string) []string {
 	}
 	canonical := make([]string, 0, len(names))
 	for _, name := range names {
-		if !httpguts.ValidHeaderFieldName(name) {
+		if !httpguts.ValidHeaderFieldName(name) || name == "*" {
 			p.fail(option, name, "is not the name of a header field")
 		}
 		canonical = append(canonical, http.CanonicalHeaderKey(name))
@@ -361,6 +366,9 @@ func (p *optionParser) prefixes(option string, ranges []string) []netip.Prefix {
 		if err != nil {
 			p.fail(option, r, "is not an IP address or CIDR range")
 			continue
+		}
+		if prefix.Addr().Is4In6() && prefix.Bits() >= 96 {
+			prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
 		}
 		parsed = append(parsed, prefix.Masked())
 	}

@@ -29,12 +29,15 @@ func (fc *FastCache) servePurge(w http.ResponseWriter, r *http.Request) error {
 		http.Error(w, "this request target names nothing that can be cached", http.StatusBadRequest)
 		return nil
 	}
-	n := fc.store.Purge(string(key), false, store.Purged)
+	n := 0
+	if !fc.off {
+		n = fc.store.Purge(string(key), false, store.Purged)
+	}
 	code := http.StatusOK
 	status.Detail = rfc9111.ReasonPurged
 	if n == 0 {
 		code = http.StatusNotFound
-		status.Fwd, status.Detail = rfc9111.FwdURIMiss, rfc9111.ReasonPurgeMiss
+		status.Detail = rfc9111.ReasonPurgeMiss
 	}
 	fc.addStatus(w.Header(), nil, status)
 	w.Header().Set("Content-Type", "application/json")
@@ -73,7 +76,8 @@ func (fc *FastCache) invalidate(r *http.Request, response http.Header) {
 		}
 		return
 	}
-	for _, key := range rfc9111.InvalidationTargets(scheme(r), r.Host, fc.requestURI(r), response) {
+	scheme, host := effectiveOrigin(r)
+	for _, key := range rfc9111.InvalidationTargets(scheme, host, fc.requestURI(r), response) {
 		fc.store.Purge(key, false, store.Invalidated)
 	}
 }

@@ -3,7 +3,11 @@ package fastcache
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +28,10 @@ const (
 	// whole files from the origin.
 	smallFill = 1 << 20
 	fillTime  = 30 * time.Second
+
+	// backgroundFill bounds the body of a refresh in the background, which no
+	// client waits for.
+	backgroundFill = 5 * time.Minute
 
 	// keepValidator is how long after its end of freshness a response with a
 	// validator is kept: the origin can still confirm it with a 304.
@@ -55,8 +63,15 @@ type trip struct {
 	// Decided when the origin's header has come.
 	response   *store.Response // what to store
 	outcome    outcome
-	fresh      http.Header // a swallowed 304's header
+	fresh      http.Header // a swallowed 304's own fields
+	freshAll   http.Header // and with those of handlers in front
+	spent      bool        // the stored response is good for this request only
+	answered   bool        // the client has its whole answer, a 304
 	failStatus int         // a swallowed failure's status
+
+	cancel   func()      // ends the request to the origin
+	header   *time.Timer // ends it when no header comes; nil without a bound
+	timedOut atomic.Bool // header has fired
 
 	left    sync.Once // the client left, and the fill goes on
 	limited atomic.Pointer[time.Timer]
@@ -67,7 +82,9 @@ type outcome uint8
 const (
 	outcomePassed    outcome = iota // the origin's response is the answer
 	outcomeConfirmed                // 304: what is stored is the answer
+	outcomeOther                    // 304, but not for what is stored: fetch it whole
 	outcomeStale                    // the origin failed: what is stored is the answer
+	outcomeTimedOut                 // the origin sent no header in time, and there is no answer
 )
 
 // run makes the trip on behalf of the client.
@@ -76,6 +93,8 @@ func (t *trip) run() error {
 	switch t.outcome {
 	case outcomeConfirmed:
 		return t.answerConfirmed()
+	case outcomeOther:
+		return t.again()
 	case outcomeStale:
 		return t.answerStale(err)
 	}
@@ -96,7 +115,14 @@ func (t *trip) runInBackground() {
 			t.x.fc.logger.Error("panic in a background refresh", zap.Any("panic", p), zap.Stack("stack"))
 		}
 	}()
-	if err := t.roundTrip(); err != nil {
+	err := t.roundTrip()
+	switch {
+	case t.outcome == outcomeOther:
+		err = t.again()
+	case t.spent:
+		t.x.fc.store.Remove(t.entry, store.Replaced)
+	}
+	if err != nil {
 		t.x.fc.logger.Debug("background refresh failed", zap.String("key", string(t.x.key)), zap.Error(err))
 	}
 }
@@ -112,17 +138,20 @@ func (t *trip) roundTrip() (err error) {
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
 	defer cancel()
+	t.cancel = cancel
 	if t.stored != nil && fc.revalidateTimeout > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, fc.revalidateTimeout)
-		defer stop()
+		t.header = time.AfterFunc(fc.revalidateTimeout, func() {
+			t.timedOut.Store(true)
+			cancel()
+		})
+		defer t.header.Stop()
 	}
 
 	t.capture = capture.New(x.w, t.decide)
-	t.capture.KeepFilling = func() bool { return t.keepFilling(cancel) }
+	t.capture.KeepFilling = t.keepFilling
 	if !t.background {
 		stop := context.AfterFunc(x.r.Context(), func() {
-			if !t.keepFilling(cancel) {
+			if !t.keepFilling() {
 				cancel()
 			}
 		})
@@ -141,26 +170,35 @@ func (t *trip) roundTrip() (err error) {
 	t.requestTime = fc.now()
 	caddyhttp.SetVar(r.Context(), passVar, fc.store)
 	if err := t.next(r); err != nil {
-		if t.failed(err) {
-			return err
+		if !t.failed(err) {
+			t.notShared()
 		}
-		t.notShared()
 		return err
 	}
 	t.capture.Finish()
-	if t.outcome == outcomeConfirmed {
+	switch t.outcome {
+	case outcomeConfirmed:
 		t.confirm()
-	} else {
+	case outcomeOther:
+		fc.store.Remove(t.entry, store.Replaced)
+	case outcomePassed:
 		t.commit()
+	case outcomeTimedOut:
+		t.notShared()
+		return caddyhttp.Error(http.StatusGatewayTimeout, context.DeadlineExceeded)
 	}
 	return nil
 }
 
 // next calls the handlers behind the cache. The panic by which a proxy ends a
-// broken response becomes an error when the client has seen nothing of it.
+// broken response becomes an error when the client has seen nothing of it, and
+// nothing when the client has all of its answer already.
 func (t *trip) next(r *http.Request) (err error) {
 	defer func() {
-		if t.capture.Sent() {
+		if t.capture.Sent() && !t.answered {
+			if t.sink != nil && !t.capture.Whole() {
+				t.notStored(t.whyIncomplete(), nil)
+			}
 			return
 		}
 		if p := recover(); p != nil {
@@ -168,6 +206,11 @@ func (t *trip) next(r *http.Request) (err error) {
 				panic(p)
 			}
 			err = caddyhttp.Error(http.StatusBadGateway, http.ErrAbortHandler)
+		}
+		if t.answered {
+			err = nil
+		} else if err != nil && t.timedOut.Load() {
+			err = caddyhttp.Error(http.StatusGatewayTimeout, context.DeadlineExceeded)
 		}
 	}()
 	return t.x.next.ServeHTTP(t.capture, r)
@@ -178,19 +221,26 @@ func (t *trip) next(r *http.Request) (err error) {
 // response is wanted for the store.
 func (t *trip) request(ctx context.Context) *http.Request {
 	x := t.x
+	if q := x.fc.query; q != nil {
+		ctx = withQueryRules(ctx, q)
+	}
 	r := x.r.WithContext(ctx)
 	if q := x.fc.query; q != nil {
-		u := *r.URL
-		u.RawQuery = string(q.Append(nil, "?"+u.RawQuery))
-		if u.RawQuery != "" {
-			u.RawQuery = u.RawQuery[1:]
+		r.URL = filterQuery(r.URL, q)
+		r.RequestURI = string(q.Append(nil, r.RequestURI))
+	}
+	if x.fc.CacheKey == "" && !fromTrustedProxy(r) {
+		r.Host = keyHost(x.key) // spellings that share a key look alike to the origin
+	}
+	r.Header = x.origin.Clone()
+	if !fromTrustedProxy(r) {
+		for _, name := range forwardingFields {
+			delete(r.Header, name)
 		}
-		r.URL = &u
 	}
 	conditional := has(r.Header, "If-None-Match") || has(r.Header, "If-Modified-Since")
 	wholeWanted := r.Method == http.MethodGet && !has(r.Header, "Range")
 	if t.stored != nil || conditional && wholeWanted && !t.marked {
-		r.Header = r.Header.Clone()
 		rfc9111.RemoveConditionals(r.Header)
 		t.conditional = conditional
 	}
@@ -200,15 +250,66 @@ func (t *trip) request(ctx context.Context) *http.Request {
 	return r
 }
 
+// forwardingFields tell an origin of the client's view of the request. They are
+// not in the key, so that what an untrusted client puts there must not reach an
+// origin whose answer others will get. Caddy's reverse_proxy deals with
+// X-Forwarded-For, -Proto and -Host in the same way.
+var forwardingFields = []string{
+	"Forwarded", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Host",
+}
+
+// keyHost is the host in a default key.
+func keyHost(key []byte) string {
+	_, rest, _ := strings.Cut(string(key), "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return host
+}
+
+// withQueryRules applies the query rules to the original request in ctx, from
+// which some handlers (php_fastcgi) take what they tell the origin.
+func withQueryRules(ctx context.Context, q *rfc9111.QueryRules) context.Context {
+	original, ok := ctx.Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	if !ok {
+		return ctx
+	}
+	original.URL = filterQuery(original.URL, q)
+	original.RequestURI = string(q.Append(nil, original.RequestURI))
+	return context.WithValue(ctx, caddyhttp.OriginalRequestCtxKey, original) //nolint:govet // Caddy keeps it by value
+}
+
+func filterQuery(u *url.URL, q *rfc9111.QueryRules) *url.URL {
+	filtered := *u
+	filtered.RawQuery = strings.TrimPrefix(string(q.Append(nil, "?"+u.RawQuery)), "?")
+	return &filtered
+}
+
 // decide judges the origin's final header.
 func (t *trip) decide(status int, h http.Header) capture.Plan {
+	if t.header != nil {
+		t.header.Stop()
+	}
+	if t.timedOut.Load() {
+		// What comes now is a handler's word for a request that ended early.
+		t.outcome, t.failStatus = outcomeTimedOut, http.StatusGatewayTimeout
+		if t.mayUseStale {
+			t.outcome = outcomeStale
+		}
+		return capture.Plan{Swallow: true}
+	}
+	if t.background {
+		t.limited.Store(time.AfterFunc(backgroundFill, t.cancel))
+	}
 	if t.stored != nil {
 		switch {
 		case status == http.StatusNotModified:
-			t.outcome, t.fresh = outcomeConfirmed, t.capture.Added(h).Clone()
+			t.outcome, t.fresh, t.freshAll = outcomeConfirmed, t.capture.Added(h).Clone(), h.Clone()
+			if !rfc9111.Confirms(t.stored.Header, h) {
+				t.outcome = outcomeOther
+			}
 			return capture.Plan{Swallow: true}
 		case t.mayUseStale && isFailure(status):
 			t.outcome, t.failStatus = outcomeStale, status
+			t.cancel() // nobody needs its body
 			return capture.Plan{Swallow: true}
 		}
 		t.status.FwdStatus = status
@@ -237,6 +338,19 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 	if t.conditional && rfc9111.NotModified(t.x.r.Header, status, h) {
 		toNotModified(h)
 		plan.Status, plan.NoBody = http.StatusNotModified, true
+		t.answered = true
+		declared := t.capture.Declared()
+		switch {
+		case plan.Sink == nil:
+			t.cancel() // nobody needs the body
+		case declared < 0 || declared > smallFill:
+			// The client need not wait for the store, but an HTTP/1
+			// connection is taken until the body is there.
+			plan.Flush = true
+			if t.x.r.ProtoMajor == 1 {
+				h.Set("Connection", "close")
+			}
+		}
 	}
 	return plan
 }
@@ -246,7 +360,7 @@ func (t *trip) prepare(status int, h http.Header) rfc9111.Reason {
 	if t.x.r.Method != http.MethodGet || status == http.StatusNotModified {
 		return rfc9111.ReasonNone // nothing that could be stored
 	}
-	response, reason := t.x.fc.storable(t.exchange(status, t.capture.Added(h)))
+	response, reason := t.x.fc.storable(t.exchange(status, h), t.capture.Added(h))
 	if reason != rfc9111.ReasonNone {
 		return reason
 	}
@@ -267,18 +381,20 @@ func (t *trip) exchange(status int, h http.Header) *rfc9111.Exchange {
 		Header:        h,
 		RequestTime:   t.requestTime,
 		ResponseTime:  t.x.fc.now(),
-		KeyHasCookie:  t.x.fc.keyHasCookie(),
+		KeyHasCookie:  t.x.fc.keyHasCookies(t.x.r),
 		Target:        string(t.x.key),
 	}
 }
 
-// storable turns a response that may be stored into what is stored of it.
-func (fc *FastCache) storable(e *rfc9111.Exchange) (*store.Response, rfc9111.Reason) {
+// storable turns a response that may be stored into what is stored of it. The
+// rules see the whole header, own is the part of it that comes from behind the
+// cache: what handlers in front have put there they will put there again.
+func (fc *FastCache) storable(e *rfc9111.Exchange, own http.Header) (*store.Response, rfc9111.Reason) {
 	d := fc.policy.Evaluate(e)
 	if d.Reason != rfc9111.ReasonNone {
 		return nil, d.Reason
 	}
-	header := rfc9111.StoredHeader(e.Header, &d)
+	header := rfc9111.StoredHeader(own, &d)
 	delete(header, "Alt-Svc") // of the server that is asked, not of the response
 	if !has(header, "Date") {
 		header.Set("Date", e.ResponseTime.UTC().Format(http.TimeFormat)) // RFC 9110 section 6.6.1
@@ -379,17 +495,21 @@ func (s sharedSink) Write(p []byte) (int, error) {
 // supersedes reports whether a response to a validation tells that the stored
 // one is not the resource's state any more, rather than of a passing trouble.
 func supersedes(status int) bool {
-	return status < 400 || status == http.StatusNotFound || status == http.StatusGone
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusUnavailableForLegalReasons:
+		return true
+	}
+	return status < 400 && status != http.StatusPartialContent
 }
 
 // keepFilling reports whether the capture is worth finishing without the client,
 // and bounds the time for that.
-func (t *trip) keepFilling(cancel func()) bool {
+func (t *trip) keepFilling() bool {
 	declared, got := t.capture.Declared(), t.capture.Captured()
 	if declared < 0 || declared > smallFill && got < declared/2 {
 		return false
 	}
-	t.left.Do(func() { t.limited.Store(time.AfterFunc(fillTime, cancel)) })
+	t.left.Do(func() { t.limited.Store(time.AfterFunc(fillTime, t.cancel)) })
 	return true
 }
 
@@ -397,6 +517,9 @@ func (t *trip) keepFilling(cancel func()) bool {
 func (t *trip) failed(err error) bool {
 	if t.stored == nil || !t.mayUseStale || t.capture.Sent() {
 		return false
+	}
+	if t.outcome == outcomeStale {
+		return true
 	}
 	t.failStatus = http.StatusInternalServerError
 	var he caddyhttp.HandlerError
@@ -424,13 +547,16 @@ func isFailure(status int) bool {
 // is then the answer.
 func (t *trip) confirm() {
 	header := rfc9111.MergeNotModified(t.stored.Header, t.fresh)
-	updated, reason := t.x.fc.storable(t.exchange(t.stored.Status, header))
-	if reason != rfc9111.ReasonNone {
-		// The origin has changed its mind about storing: good for this
-		// request, and for no other.
+	all := t.freshAll
+	maps.Copy(all, header)
+	updated, reason := t.x.fc.storable(t.exchange(t.stored.Status, all), header)
+	if reason != rfc9111.ReasonNone || !slices.Equal(updated.Vary, t.stored.Vary) {
+		// The origin has changed its mind about storing, or about who may
+		// have the response: good for this request, and for no other.
 		once := *t.stored
 		once.Header, once.Born, once.Lifetime = header, t.x.fc.now(), 0
 		t.stored, t.status.Detail = &once, reason
+		t.spent = true
 		return
 	}
 	t.stored = updated
@@ -446,12 +572,20 @@ func (t *trip) confirm() {
 func (t *trip) answerConfirmed() error {
 	status := t.status
 	status.FwdStatus = http.StatusNotModified
-	if t.x.serveStored(t.entry, t.stored, status) {
+	served := t.x.serveStored(t.entry, t.stored, status)
+	if t.spent {
+		t.x.fc.store.Remove(t.entry, store.Replaced)
+	}
+	if served {
 		return nil
 	}
-	// The body went away meanwhile: fetch it whole.
-	again := &trip{x: t.x, requestHeader: t.requestHeader, status: t.status}
-	return again.run()
+	return t.again() // the body went away meanwhile
+}
+
+// again fetches the response whole, with nothing to validate.
+func (t *trip) again() error {
+	plain := &trip{x: t.x, requestHeader: t.requestHeader, status: t.status, background: t.background}
+	return plain.run()
 }
 
 // answerStale answers with the stored response because the origin failed.

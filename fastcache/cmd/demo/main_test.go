@@ -275,7 +275,7 @@ func TestChoosePort_SkipsThoseInUse(t *testing.T) {
 
 func TestCaddyfile_Adapts(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
-		s := site{port: 8080, origin: "127.0.0.1:9", cacheDir: `/a "strange" {dir}`, verbose: verbose}
+		s := site{port: 8080, origin: "127.0.0.1:9", cacheDir: `/a "strange" dir`, verbose: verbose}
 		if _, err := adapt(s.caddyfile()); err != nil {
 			t.Errorf("verbose %t: %v", verbose, err)
 		}

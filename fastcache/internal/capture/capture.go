@@ -48,6 +48,9 @@ type Plan struct {
 	// NoBody keeps the body, not the header, from the client: the answer to
 	// the client's own condition is 304 while the whole body is captured.
 	NoBody bool
+
+	// Flush sends such a header at once, in front of a body that may take long.
+	Flush bool
 }
 
 // Decide is called once, before the final header goes out, with the status and
@@ -115,7 +118,8 @@ func (w *Writer) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	if n, err := strconv.ParseInt(w.header.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
+	hasBody := status != http.StatusNoContent && status != http.StatusNotModified
+	if n, err := strconv.ParseInt(w.header.Get("Content-Length"), 10, 64); hasBody && err == nil && n >= 0 {
 		w.declared.Store(n)
 	}
 	w.plan = w.decide(status, w.header)
@@ -127,6 +131,9 @@ func (w *Writer) WriteHeader(status int) {
 	}
 	replaceHeader(w.rw.Header(), w.header)
 	w.rw.WriteHeader(status)
+	if w.plan.NoBody && w.plan.Flush {
+		_ = http.NewResponseController(w.rw).Flush()
+	}
 }
 
 // interim sends a 1xx response with the fields of the moment and takes them

@@ -2,6 +2,7 @@ package rfc9111
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -135,4 +136,17 @@ func cutETag(s string) (opaque string, weak bool, rest string, ok bool) {
 		}
 	}
 	return "", false, "", false
+}
+
+// Confirms reports whether a 304 answers the validators of the stored response
+// (RFC 9111 section 4.3.4): one that names another entity tag, or no tag and
+// another Last-Modified, speaks of another representation.
+func Confirms(stored, fresh http.Header) bool {
+	if len(fresh["Etag"]) > 0 && len(stored["Etag"]) > 0 {
+		return strings.TrimPrefix(fresh["Etag"][0], "W/") == strings.TrimPrefix(stored["Etag"][0], "W/")
+	}
+	if len(fresh["Last-Modified"]) > 0 && len(stored["Last-Modified"]) > 0 {
+		return fresh["Last-Modified"][0] == stored["Last-Modified"][0]
+	}
+	return true
 }

@@ -187,3 +187,23 @@ func BenchmarkNotModified(b *testing.B) {
 		})
 	}
 }
+
+func TestConfirms_4_3_4(t *testing.T) {
+	for _, tc := range []struct {
+		stored, fresh []string
+		want          bool
+	}{
+		{[]string{`ETag: "1"`}, []string{`ETag: "1"`}, true},
+		{[]string{`ETag: "1"`}, []string{`ETag: W/"1"`}, true},
+		{[]string{`ETag: "1"`}, []string{`ETag: "2"`}, false},
+		{[]string{`ETag: "1"`}, nil, true},
+		{[]string{`ETag: "1"`, "Last-Modified: a"}, []string{`ETag: "1"`, "Last-Modified: b"}, true},
+		{[]string{"Last-Modified: a"}, []string{"Last-Modified: b"}, false},
+		{[]string{"Last-Modified: a"}, []string{"Last-Modified: a"}, true},
+		{nil, nil, true},
+	} {
+		if got := rfc9111.Confirms(header(tc.stored...), header(tc.fresh...)); got != tc.want {
+			t.Errorf("stored %q, 304 with %q: %v", tc.stored, tc.fresh, got)
+		}
+	}
+}

@@ -76,7 +76,7 @@ const (
 	ReasonPurgeMiss
 	// ReasonPurgeDenied: the client's address may not purge.
 	ReasonPurgeDenied
-	// ReasonStoreOff: the store is closed, because the configuration that it belongs to is gone.
+	// ReasonStoreOff: the cache has no budget in memory or on disk, or its configuration is gone.
 	ReasonStoreOff
 	// ReasonEventStream: the exchange is a stream of events without an end.
 	ReasonEventStream

@@ -26,7 +26,7 @@ var overrideFields = [...]string{
 func Bypass(r *http.Request) (Fwd, Reason) {
 	h := r.Header
 	switch {
-	case r.Method == http.MethodConnect, has(h, "Upgrade"), hasMember(h["Connection"], "upgrade"):
+	case r.Method == http.MethodConnect, upgrades(h) && r.Method == http.MethodGet:
 		return FwdBypass, ReasonUpgrade
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return FwdMethod, ReasonMethod
@@ -47,6 +47,16 @@ func Bypass(r *http.Request) (Fwd, Reason) {
 		}
 	}
 	return FwdNone, ReasonNone
+}
+
+// upgrades reports whether the request asks for another protocol. Offers of h2c
+// do not count: clients send them with requests of any kind, and Caddy does not
+// take them up behind a handler.
+func upgrades(h http.Header) bool {
+	if !has(h, "Upgrade") {
+		return hasMember(h["Connection"], "upgrade")
+	}
+	return len(h["Upgrade"]) > 1 || !equalFold(h["Upgrade"][0], "h2c")
 }
 
 func hasBody(r *http.Request) bool {

@@ -138,7 +138,7 @@ func openRegular(path string) (*os.File, unix.Stat_t, error) {
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return n, err
 		}
 	}
@@ -148,6 +148,7 @@ func retry(call func() (int, error)) (int, error) {
 // file share a word with a chance of 2^-63.
 func stampOf(st *unix.Stat_t) uint64 {
 	h := uint64(14695981039346656037)
+	//nolint:unconvert // the types of the fields differ between systems
 	for _, v := range [...]uint64{uint64(st.Ino), uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())} {
 		h ^= v
 		h *= 0x9e3779b97f4a7c15
@@ -247,7 +248,7 @@ func (s *Store) promote(e *Entry, f *os.File, st *unix.Stat_t) ([]byte, error) {
 		}
 		e.stamp.Store(stamp)
 	}
-	s.ledger.keep(e, nil, body, false)
+	s.ledger.keep(e, nil, body)
 	return body, nil
 }
 

@@ -48,11 +48,12 @@
 // # What may exceed a budget
 //
 // The accounts leave out: bodies whose unlinking is pending (an eighth of the disk budget and at most
-// 64 MiB, above which whoever wants room unlinks first; a purge or an expiry adds what it drops), files
-// that the rebuild has not come to, a sidecar being rewritten, the memory of bodies being captured in
-// front of a disk tier (at most 64 KiB each, or PromoteBelow up to 1 MiB), the doubling while a capture
-// of unknown length is joined in RAM-only mode, and, in front of a disk tier, the index itself: about
-// 350 bytes an entry with a key of 60 bytes.
+// 64 MiB, above which whoever wants room unlinks first; a purge or an expiry adds what it drops, and
+// captures that evict at the same moment what they have evicted), files that the rebuild has not come
+// to, a sidecar being rewritten, the directories, the memory of bodies being captured in front of a disk
+// tier (at most 64 KiB each, or PromoteBelow up to 1 MiB), the doubling while a capture of unknown
+// length is joined in RAM-only mode, and, in front of a disk tier, the index itself: about 300 bytes an
+// entry with a key of 60 bytes.
 //
 // # Trust
 //

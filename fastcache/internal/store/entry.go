@@ -166,9 +166,9 @@ func (w *warm) seatOf() *seat[warm] { return &w.place }
 func (w *warm) id() uint64 { return w.e.id() }
 
 const (
-	// entryOverhead is what an entry costs in RAM beside its body and response: node, resource, key,
-	// variant set, Entry. BenchmarkIndex measures it. RAM-only mode charges it, so that a flood of
-	// empty responses is bounded too.
+	// entryOverhead is what an entry costs in RAM beside its key, body and response: node, resource,
+	// variant set, Entry, warm half (BenchmarkIndex: 230 bytes, and 80), rounded up for the ghosts and
+	// the allocator. RAM-only mode charges it, so that a flood of empty responses is bounded too.
 	entryOverhead = 400
 
 	// responseOverhead and lineOverhead estimate a Response: the struct with its map, and per header
@@ -215,7 +215,7 @@ func (s *Store) loadResponse(e *Entry) *Response {
 	path := s.bodyPath(digestOf(e.res.key), e.seq) + metaSuffix
 	resp, err := s.readResponse(e, path)
 	if err == nil {
-		s.ledger.keep(e, resp, nil, false)
+		s.ledger.keep(e, resp, nil)
 		sh.mu.Unlock()
 		return resp
 	}

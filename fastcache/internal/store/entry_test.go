@@ -250,7 +250,7 @@ func TestStore_Closed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Write(body("k", 300_000))
+		_, _ = w.Write(body("k", 300_000))
 		e := put(t, s, "small", nil, response(200), body("small", 10))
 		s.Close()
 		s.Close()
@@ -285,7 +285,7 @@ func TestStore_Closed(t *testing.T) {
 	o := both(t)
 	s := open(t, o)
 	w, _ := s.Fetch("k").Create(-1)
-	w.Write(body("k", 300_000))
+	_, _ = w.Write(body("k", 300_000))
 	put(t, s, "small", nil, response(200), body("small", 10))
 	s.Close()
 	w.Discard()
@@ -343,4 +343,44 @@ func TestRefresh_Warm(t *testing.T) {
 		t.Error("the refreshed entry is not what RAM holds")
 	}
 	check(t, s)
+}
+
+func TestAppendVariant(t *testing.T) {
+	s := open(t, ramOnly())
+	key := func(kv ...string) string { return string(s.AppendVariant(nil, "k", header(kv...))) }
+	if key("Cookie", "a") != "" {
+		t.Error("an unknown key has variants")
+	}
+	put(t, s, "k", header("Cookie", "a", "Accept", "x"), response(200, "Cookie"), nil)
+	put(t, s, "k", header("Cookie", "b", "Accept", "x"), response(200, "Accept", "Cookie"), nil)
+	put(t, s, "k", header("Cookie", "c", "Accept", "x"), response(200, "Cookie"), nil)
+	a := key("Cookie", "a", "Accept", "x")
+	if a == key("Cookie", "b", "Accept", "x") || a == key("Cookie", "a", "Accept", "y") || a != key("Cookie", "a", "Accept", "x", "Other", "z") {
+		t.Error("variants are not told apart by what the stored responses name")
+	}
+}
+
+func TestCommit_VaryInAnyOrder(t *testing.T) {
+	o := diskOnly(t)
+	s := open(t, o)
+	h := header("Cookie", "a", "Accept", "x")
+	put(t, s, "k", h, response(200, "Cookie", "Accept", "Cookie"), body("1", 10))
+	put(t, s, "k", h, response(200, "Accept", "Cookie"), body("2", 10))
+	if st := s.Stats(); st.Entries != 1 {
+		t.Error(st)
+	}
+	s.Close()
+	s = open(t, o)
+	mustHit(t, s, "k", h, body("2", 10))
+	check(t, s)
+}
+
+func TestCause_String(t *testing.T) {
+	var got []string
+	for c := range store.Causes + 1 {
+		got = append(got, store.Cause(c).String())
+	}
+	if s := strings.Join(got, " "); s != "expired disk count memory purge invalidate replaced damaged unknown" {
+		t.Error(s)
+	}
 }

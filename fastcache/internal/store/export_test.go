@@ -11,13 +11,10 @@ import (
 )
 
 const (
-	BlockSize       = blockSize
-	MaxSidecar      = maxSidecar
-	SidecarFixed    = sidecarFixed
-	MarkOffset      = markOffset
-	HeaderAllowance = headerAllowance
-	MaxBacklog      = maxBacklog
-	FaultInterval   = faultInterval
+	BlockSize    = blockSize
+	MaxSidecar   = maxSidecar
+	SidecarFixed = sidecarFixed
+	MarkOffset   = markOffset
 )
 
 var (
@@ -41,8 +38,25 @@ func (s *Store) Settle() {
 	}
 }
 
-// ReadDirOf has the shard directory of key read, as a purge does.
-func (s *Store) ReadDirOf(key string) { s.readDir(digestOf(key)[0]) }
+// AddBacklog queues n bodies that are not there, without waking who unlinks them.
+func (s *Store) AddBacklog(n int, size int64) {
+	s.reaper.mu.Lock()
+	defer s.reaper.mu.Unlock()
+	for i := range n {
+		s.reaper.queue = append(s.reaper.queue, corpse{seq: uint64(i), size: size})
+		s.reaper.bytes += size
+	}
+}
+
+// Reap unlinks one body, if there is one.
+func (s *Store) Reap() bool { return s.reap(false) }
+
+// BacklogBytes is what waits to be unlinked.
+func (s *Store) BacklogBytes() int64 {
+	s.reaper.mu.Lock()
+	defer s.reaper.mu.Unlock()
+	return s.reaper.bytes
+}
 
 // BodyPath returns where e's body lies.
 func (s *Store) BodyPath(e *Entry) string { return s.bodyPath(digestOf(e.res.key), e.seq) }
@@ -64,7 +78,7 @@ func (s *Store) Cool() {
 	}
 }
 
-// IsSidecar reports whether b decodes, and returns its re-encoding.
+// Recode returns the encoding of what b decodes to.
 func Recode(b []byte) ([]byte, error) {
 	rec, err := parseSidecar(b)
 	if err != nil {

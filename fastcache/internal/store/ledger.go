@@ -252,21 +252,21 @@ func (l *ledger) cool() bool {
 	return true
 }
 
-// keep brings a response or a body of e into RAM, beside what is there; each may be nil. A response
-// that is there stays unless newer is set. It reports whether the body is now resident. Entries that
-// are gone, and what is larger than the budget, are not kept. With a disk tier only.
-func (l *ledger) keep(e *Entry, r *Response, body []byte, newer bool) bool {
+// keep brings a response or a body of e into RAM; each may be nil, and what is there stays then. A
+// caller with a response holds shard.mu, so that responses come in the order of the sidecars. Entries
+// that are gone, and what is larger than the budget, are not kept. With a disk tier only.
+func (l *ledger) keep(e *Entry, r *Response, body []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.gone() {
-		return false
+		return
 	}
 	if l.limits.Memory == 0 {
 		body = nil
 	}
 	old := e.warm.Load()
 	if old != nil {
-		if r == nil || old.resp != nil && !newer {
+		if r == nil {
 			r = old.resp
 		}
 		if body == nil {
@@ -285,7 +285,7 @@ func (l *ledger) keep(e *Entry, r *Response, body []byte, newer bool) bool {
 		e.warm.Store(nil)
 	}
 	if w.bytes > l.headroom {
-		return false
+		return
 	}
 	for l.warm.bytes()+w.bytes > l.headroom {
 		l.cool()
@@ -296,7 +296,6 @@ func (l *ledger) keep(e *Entry, r *Response, body []byte, newer bool) bool {
 		l.warm.insert(w)
 	}
 	e.warm.Store(w)
-	return w.body != nil
 }
 
 // renewal is what a refresh changes in the accounts.

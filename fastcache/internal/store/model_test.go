@@ -286,7 +286,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 				}
 				w2, err := m.s.Fetch(key).Create(declared)
 				if err == nil {
-					w2.Write(p[:len(p)-1])
+					_, _ = w2.Write(p[:len(p)-1])
 					if _, err := w2.Commit(r, h); err == nil {
 						t.Fatalf("a truncated body of %d bytes was stored", declared)
 					}

@@ -118,7 +118,7 @@ func TestEviction_GhostsComeBack(t *testing.T) {
 	fill("a", 120)
 	mustMiss(t, s, "ghost", nil)
 	put(t, s, "ghost", nil, response(200), nil)
-	fill("b", 50)
+	fill("b", 150)
 	mustHit(t, s, "ghost", nil, nil)
 }
 

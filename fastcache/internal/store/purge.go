@@ -31,9 +31,7 @@ func (s *Store) Purge(key string, soft bool, why Cause) int {
 		dead = append(dead, d...)
 	}
 	sh.mu.Unlock()
-	for _, e := range dead {
-		s.dropBody(e)
-	}
+	s.dropBodies(dead)
 	return n
 }
 
@@ -44,6 +42,9 @@ func (s *Store) PurgeFunc(match func(key string) bool, soft bool, why Cause) int
 		s.readDir(byte(i))
 	}
 	n := 0
+	var dead []*Entry
+	// Their bodies can wait: unlinking them meanwhile would slow the sidecars down.
+	defer func() { s.dropBodies(dead) }()
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
@@ -62,12 +63,10 @@ func (s *Store) PurgeFunc(match func(key string) bool, soft bool, why Cause) int
 			}
 			// One resource at a time: a purge of everything must not keep the misses waiting.
 			sh.mu.Lock()
-			c, dead := s.purgeResource(sh, s.hashKey(res.key), res, soft, why)
+			c, d := s.purgeResource(sh, s.hashKey(res.key), res, soft, why)
 			sh.mu.Unlock()
 			n += c
-			for _, e := range dead {
-				s.dropBody(e)
-			}
+			dead = append(dead, d...)
 		}
 	}
 	return n

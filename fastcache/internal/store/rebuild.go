@@ -215,8 +215,8 @@ func (s *Store) adopt(e *Entry, meta string) bool {
 	res.set.Store(old.without(replaced, e))
 	for _, o := range replaced {
 		s.dropSidecar(o)
-		s.dropBody(o)
 	}
+	s.dropBodies(replaced)
 	s.loaded.Add(1)
 	return true
 }

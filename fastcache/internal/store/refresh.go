@@ -69,7 +69,7 @@ func (s *Store) renew(e *Entry, r *Response, f *Fetch, next renewal, temp string
 		e.born.Store(nanosOf(r.Born))
 		e.mark.And(^uint32(markStale))
 		if s.onDisk {
-			s.ledger.keep(e, r, nil, true)
+			s.ledger.keep(e, r, nil)
 		}
 	}
 	sh.mu.Unlock()

@@ -3,7 +3,6 @@ package store_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"runtime"
@@ -42,7 +41,9 @@ func drawResponse(t *rapid.T) *store.Response {
 
 var sameResponse = cmp.Options{
 	cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }),
-	cmp.Comparer(func(a, b []string) bool { return strings.Join(a, "\x00") == strings.Join(b, "\x00") && len(a) == len(b) }),
+	cmp.Comparer(func(a, b []string) bool {
+		return strings.Join(a, "\x00") == strings.Join(b, "\x00") && len(a) == len(b)
+	}),
 }
 
 func TestSidecar_RoundTrip(t *testing.T) {
@@ -175,7 +176,7 @@ func TestSidecar_HostileCounts(t *testing.T) {
 			b[i] = v
 			store.SealSidecar(b)
 			if again, err := store.Recode(b); err == nil && !bytes.Equal(again, b) {
-				t.Error(fmt.Sprintf("byte %d set to %#x is read but not written", i, v))
+				t.Errorf("byte %d set to %#x is read but not written", i, v)
 			}
 		}
 	}

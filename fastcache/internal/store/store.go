@@ -74,6 +74,7 @@ type Store struct {
 	dirs      [256]directory
 	verifying [64]sync.Mutex // striped by Entry.seq: one checksum run per entry
 	faults    faults
+	sweeping  sync.Mutex // held by a pass of the sweeper: who gets it finds the pass complete
 
 	loaded     atomic.Int64
 	damaged    atomic.Int64
@@ -156,7 +157,8 @@ func (s *Store) claim() error {
 	if err != nil && !momentary(err) {
 		return fmt.Errorf("store: cannot write to %s: %w", s.path, err)
 	}
-	lock, err := os.OpenFile(filepath.Join(s.path, lockName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, fileMode)
+	// Read-only: an open file for writing would bar a remount.
+	lock, err := os.OpenFile(filepath.Join(s.path, lockName), os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW, fileMode)
 	if err != nil {
 		if !momentary(err) {
 			return fmt.Errorf("store: cannot lock %s: %w", s.path, err)
@@ -166,7 +168,7 @@ func (s *Store) claim() error {
 	}
 	_, err = retry(func() (int, error) { return 0, unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
 	switch {
-	case err == unix.EWOULDBLOCK:
+	case errors.Is(err, unix.EWOULDBLOCK):
 		lock.Close()
 		return fmt.Errorf("store: %s is in use by another store", s.path)
 	case err != nil:
@@ -290,7 +292,7 @@ func (s *Store) bury(dead []*Entry) {
 		}
 		sh.mu.Unlock()
 		if found {
-			s.dropBody(e)
+			s.dropBodies([]*Entry{e})
 		}
 	}
 }
@@ -312,9 +314,12 @@ func (s *Store) dropSidecar(e *Entry) {
 	}
 }
 
-// dropBody has the body of an entry that has left the index unlinked.
-func (s *Store) dropBody(e *Entry) {
-	if s.onDisk && !s.closed.Load() {
+// dropBodies has the bodies of entries that have left the index unlinked.
+func (s *Store) dropBodies(dead []*Entry) {
+	if !s.onDisk || s.closed.Load() {
+		return
+	}
+	for _, e := range dead {
 		s.reaper.add(corpse{digestOf(e.res.key), e.seq, blocks(e.size)})
 	}
 }

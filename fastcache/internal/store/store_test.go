@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -21,6 +22,10 @@ import (
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleEnv); role != "" {
 		child(role) // does not return
+	}
+	flag.Parse()
+	if f := flag.Lookup("rapid.checks"); !long && f.Value.String() == f.DefValue {
+		_ = f.Value.Set("25")
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -76,11 +81,11 @@ func response(status int, vary ...string) *store.Response {
 // body makes n bytes that only seed makes.
 func body(seed string, n int) []byte {
 	h := fnv.New64a()
-	io.WriteString(h, seed)
+	_, _ = io.WriteString(h, seed)
 	var key [32]byte
 	copy(key[:], fmt.Sprintf("%x", h.Sum64()))
 	b := make([]byte, n)
-	rand.NewChaCha8(key).Read(b)
+	_, _ = rand.NewChaCha8(key).Read(b)
 	return b
 }
 

@@ -159,6 +159,8 @@ func (s *Store) sweeper() {
 }
 
 func (s *Store) sweep() {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
 	now := s.now()
 	s.setClock(now)
 	for more := true; more && !s.closed.Load(); {
@@ -169,6 +171,8 @@ func (s *Store) sweep() {
 }
 
 func (s *Store) trim() {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
 	for more := true; more && !s.closed.Load(); {
 		var victims []*Entry
 		victims, more = s.ledger.trim(sweepBatch)

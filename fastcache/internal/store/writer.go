@@ -291,7 +291,7 @@ func (w *Writer) commit(r *Response, reqHeader http.Header) (*Entry, error) {
 			return nil, err
 		}
 		e.warm.Store(warm)
-		return e, w.publish(e, reqHeader, "")
+		return e, w.publish(e, reqHeader, "", nil)
 	}
 
 	path := w.newPath()
@@ -315,16 +315,16 @@ func (w *Writer) commit(r *Response, reqHeader http.Header) (*Entry, error) {
 		s.unlink(path)
 		return nil, err
 	}
-	if err := w.publish(e, reqHeader, path+metaSuffix); err != nil {
-		s.unlink(path + metaSuffix + tempSuffix)
-		s.unlink(path)
-		return nil, err
-	}
 	small := e.size <= s.promoteBelow.Load()
 	if !small {
 		body = nil
 	}
-	s.ledger.keep(e, r, body, false)
+	err = w.publish(e, reqHeader, path+metaSuffix, func() { s.ledger.keep(e, r, body) })
+	if err != nil {
+		s.unlink(path + metaSuffix + tempSuffix)
+		s.unlink(path)
+		return nil, err
+	}
 	if small && body == nil {
 		if b, err := e.Open(); err == nil { // it went through the disk: bring it back
 			b.Close()
@@ -406,8 +406,8 @@ func writeFile(path string, b []byte) error {
 
 // publish makes e visible: on disk by giving its sidecar the name meta, if there is one, and in the
 // index. Both happen under the shard's lock, together with the look at the fence: a purge comes
-// before, and e is not stored, or after, and finds it.
-func (w *Writer) publish(e *Entry, reqHeader http.Header, meta string) error {
+// before, and e is not stored, or after, and finds it. warm, unless nil, is called when e is in.
+func (w *Writer) publish(e *Entry, reqHeader http.Header, meta string, warm func()) error {
 	s, f := w.s, w.f
 	sh := s.shardOf(f.hash)
 	sh.mu.Lock()
@@ -441,6 +441,9 @@ func (w *Writer) publish(e *Entry, reqHeader http.Header, meta string) error {
 			sh.insert(f.hash, res)
 		}
 		res.set.Store(old.without(drop, e))
+		if warm != nil {
+			warm()
+		}
 	} else {
 		if meta != "" {
 			s.unlink(meta)
@@ -453,9 +456,7 @@ func (w *Writer) publish(e *Entry, reqHeader http.Header, meta string) error {
 		s.dropSidecar(d)
 	}
 	sh.mu.Unlock()
-	for _, d := range drop {
-		s.dropBody(d)
-	}
+	s.dropBodies(drop)
 	s.bury(victims)
 	return err
 }
