@@ -32,8 +32,9 @@ const (
 )
 
 func main() {
-	// SIGHUP comes when the terminal closes. The second signal kills.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// SIGHUP comes when the terminal closes, SIGPIPE when nobody reads what is
+	// printed any more. The second signal kills.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
