@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -151,9 +152,12 @@ func TestH05_HeadOverHTTP2(t *testing.T) {
 
 // H07: 304s reach only clients that asked for them.
 func TestH07_NotModified(t *testing.T) {
-	maxAge := "max-age=60"
+	var short atomic.Bool
 	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", maxAge)
+		w.Header().Set("Cache-Control", "max-age=60")
+		if short.Load() {
+			w.Header().Set("Cache-Control", "max-age=1")
+		}
 		w.Header().Set("ETag", `"v1"`)
 		w.Header().Set("X-Asked", strconv.FormatInt(time.Now().UnixNano(), 10))
 		if r.Header.Get("If-None-Match") == `"v1"` {
@@ -169,7 +173,7 @@ func TestH07_NotModified(t *testing.T) {
 		c.get("/a").want(t, 200, "the body")
 		c.get("/a").want(t, 200, "the body").wantStatus(t, "fastcache; hit")
 	})
-	maxAge = "max-age=1"
+	short.Store(true)
 	t.Run("b_validated", func(t *testing.T) {
 		first := c.get("/b").want(t, 200, "the body")
 		time.Sleep(2100 * time.Millisecond)
@@ -513,12 +517,12 @@ https://localhost:TLS {
 // H21: private data stays private.
 func TestH21_Private(t *testing.T) {
 	t.Run("set-cookie", func(t *testing.T) {
-		var n int
+		var n atomic.Int64
 		o := newOrigin(t, func(w http.ResponseWriter, _ *http.Request) {
-			n++
+			i := n.Add(1)
 			w.Header().Set("Cache-Control", "public, max-age=60")
-			w.Header().Set("Set-Cookie", fmt.Sprintf("sid=%d", n))
-			fmt.Fprint(w, n)
+			w.Header().Set("Set-Cookie", fmt.Sprintf("sid=%d", i))
+			fmt.Fprint(w, i)
 		})
 		c := start(t, site(o))
 		for i := 1; i <= 3; i++ {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -14,9 +15,13 @@ import (
 // The bound on a validation is for the origin's answer to begin: a new body may
 // take as long as it takes.
 func TestValidation_NewBodyIsNotCutShort(t *testing.T) {
-	version := "1"
+	var changed atomic.Bool
 	o := newOrigin(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Cache-Control", map[string]string{"1": "max-age=1", "2": "max-age=60"}[version])
+		version, maxAge := "1", "max-age=1"
+		if changed.Load() {
+			version, maxAge = "2", "max-age=60"
+		}
+		w.Header().Set("Cache-Control", maxAge)
 		w.Header().Set("ETag", strconv.Quote(version))
 		w.Header().Set("Content-Length", "40")
 		for range 4 {
@@ -29,7 +34,7 @@ func TestValidation_NewBodyIsNotCutShort(t *testing.T) {
 	})
 	c := start(t, site(o, "revalidate_timeout 1s"))
 	c.get("/f").want(t, 200, strings.Repeat("1", 40))
-	version = "2"
+	changed.Store(true)
 	time.Sleep(1200 * time.Millisecond)
 	c.get("/f").want(t, 200, strings.Repeat("2", 40))
 	c.get("/f").want(t, 200, strings.Repeat("2", 40)).wantStatus(t, "fastcache; hit")
@@ -38,10 +43,9 @@ func TestValidation_NewBodyIsNotCutShort(t *testing.T) {
 // What handlers in front of the cache say of a response counts, although it is
 // not stored with it.
 func TestFieldsInFrontOfTheCacheCount(t *testing.T) {
-	n := 0
+	var n atomic.Int64
 	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
-		n++
-		fmt.Fprintf(w, "%d %s", n, r.Header.Get("X-Lang"))
+		fmt.Fprintf(w, "%d %s", n.Add(1), r.Header.Get("X-Lang"))
 	})
 	front := func(field string) string {
 		return strings.Replace(site(o), "fastcache {", "header "+field+"\n\t\tfastcache {", 1)
@@ -143,15 +147,15 @@ func TestCookieInKey_OthersStillCount(t *testing.T) {
 // not get, and a failed response's body holds no stale answer up.
 func TestAnswers_DoNotWaitForBodiesThatNobodyGets(t *testing.T) {
 	hang := make(chan struct{})
-	failing := false
+	var failing atomic.Bool
 	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
 		w.Header().Set("Cache-Control", "max-age=1, stale-if-error=60")
-		if failing {
+		if failing.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		_, _ = io.WriteString(w, "begun ")
-		if failing || r.URL.Path == "/slow" {
+		if failing.Load() || r.URL.Path == "/slow" {
 			_ = http.NewResponseController(w).Flush()
 			select {
 			case <-hang:
@@ -167,6 +171,6 @@ func TestAnswers_DoNotWaitForBodiesThatNobodyGets(t *testing.T) {
 
 	c.get("/f").want(t, 200, "begun ")
 	time.Sleep(1200 * time.Millisecond)
-	failing = true
+	failing.Store(true)
 	c.send(ctx, http.MethodGet, "/f", nil).want(t, 200, "begun ").wantStatus(t, "fastcache; fwd=stale; fwd-status=503")
 }
