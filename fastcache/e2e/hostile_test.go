@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/fcgi"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -173,4 +175,31 @@ func TestAnswers_DoNotWaitForBodiesThatNobodyGets(t *testing.T) {
 	time.Sleep(1200 * time.Millisecond)
 	failing.Store(true)
 	c.send(ctx, http.MethodGet, "/f", nil).want(t, 200, "begun ").wantStatus(t, "fastcache; fwd=stale; fwd-status=503")
+}
+
+// A FastCGI application is asked for the URL that is in the key, too.
+func TestQueryIgnore_ReachesFastCGI(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		_ = fcgi.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			fmt.Fprint(w, r.URL.RequestURI())
+		}))
+	}()
+	c := start(t, `http://:{port} {
+	fastcache {
+		path {dir}/cache
+		query_ignore utm_*
+	}
+	reverse_proxy `+listener.Addr().String()+` {
+		transport fastcgi
+	}
+}
+`)
+	c.get("/a.php?utm_x=evil&id=1").want(t, 200, "/a.php?id=1")
+	c.get("/a.php?id=1").want(t, 200, "/a.php?id=1").wantStatus(t, "fastcache; hit")
 }
