@@ -149,6 +149,11 @@ func (fc *FastCache) bypass(w http.ResponseWriter, r *http.Request, next caddyht
 		return next.ServeHTTP(w, r) // the connection changes hands: leave the writer alone
 	}
 	caddyhttp.SetVar(r.Context(), passVar, fc.store)
+	if fwd == rfc9111.FwdMethod && r.Method == http.MethodPost && !fc.off {
+		if key, ok := fc.appendKey(nil, r); ok {
+			return fc.post(w, r, next, key)
+		}
+	}
 	cw := capture.New(w, func(status int, h http.Header) capture.Plan {
 		if fwd == rfc9111.FwdMethod && !fc.off && status < 400 && !slices.Contains(safeMethods, r.Method) {
 			fc.invalidate(r, h)
@@ -237,6 +242,8 @@ func (x *exchange) serve() error {
 			if err := x.r.Context().Err(); err != nil {
 				return caddyhttp.Error(statusClientClosed, err)
 			}
+			// Whoever comes next need not wait as long to find out.
+			x.fc.flights.Mark(flightKey, hitForMissTime)
 			t.status.Detail = rfc9111.ReasonWaitTimeout
 			return t.run()
 		}

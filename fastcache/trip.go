@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,8 +64,9 @@ type trip struct {
 	// Decided when the origin's header has come.
 	response   *store.Response // what to store
 	outcome    outcome
-	fresh      http.Header // a swallowed 304's own fields
+	fresh      http.Header // the own fields of what updates the stored response: a 304, or a 200 to HEAD
 	freshAll   http.Header // and with those of handlers in front
+	update     bool        // the stored response is to be updated from a 200 to HEAD
 	spent      bool        // the stored response is good for this request only
 	answered   bool        // the client has its whole answer, a 304
 	failStatus int         // a swallowed failure's status
@@ -182,6 +184,9 @@ func (t *trip) roundTrip() (err error) {
 	case outcomeOther:
 		fc.store.Remove(t.entry, store.Replaced)
 	case outcomePassed:
+		if t.update {
+			t.updateFromHead()
+		}
 		t.commit()
 	case outcomeTimedOut:
 		t.notShared()
@@ -302,7 +307,8 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 	if t.stored != nil {
 		switch {
 		case status == http.StatusNotModified:
-			t.outcome, t.fresh, t.freshAll = outcomeConfirmed, t.capture.Added(h).Clone(), h.Clone()
+			t.outcome = outcomeConfirmed
+			t.keepFresh(h)
 			if !rfc9111.Confirms(t.stored.Header, h) {
 				t.outcome = outcomeOther
 			}
@@ -311,6 +317,11 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 			t.outcome, t.failStatus = outcomeStale, status
 			t.cancel() // nobody needs its body
 			return capture.Plan{Swallow: true}
+		case t.x.r.Method == http.MethodHead && status == http.StatusOK:
+			t.update = true
+			t.keepFresh(h)
+		case t.x.r.Method == http.MethodHead && supersedes(status):
+			t.x.fc.store.Remove(t.entry, store.Replaced)
 		}
 		t.status.FwdStatus = status
 	}
@@ -355,6 +366,10 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 	return plan
 }
 
+// keepFresh keeps the header that updates the stored response, before it is made
+// ready for the client.
+func (t *trip) keepFresh(h http.Header) { t.fresh, t.freshAll = t.capture.Added(h).Clone(), h.Clone() }
+
 // prepare opens the sink if the response may be stored, or says why not.
 func (t *trip) prepare(status int, h http.Header) rfc9111.Reason {
 	if t.x.r.Method != http.MethodGet || status == http.StatusNotModified {
@@ -375,7 +390,7 @@ func (t *trip) prepare(status int, h http.Header) rfc9111.Reason {
 // exchange is what the rules look at.
 func (t *trip) exchange(status int, h http.Header) *rfc9111.Exchange {
 	return &rfc9111.Exchange{
-		Method:        t.x.r.Method,
+		Method:        http.MethodGet, // only what GET gets is stored, or updated
 		RequestHeader: t.requestHeader,
 		Status:        status,
 		Header:        h,
@@ -547,25 +562,50 @@ func isFailure(status int) bool {
 // is then the answer.
 func (t *trip) confirm() {
 	header := rfc9111.MergeNotModified(t.stored.Header, t.fresh)
-	all := t.freshAll
-	maps.Copy(all, header)
-	updated, reason := t.x.fc.storable(t.exchange(t.stored.Status, all), header)
-	if reason != rfc9111.ReasonNone || !slices.Equal(updated.Vary, t.stored.Vary) {
+	if reason, ok := t.refresh(header); !ok {
 		// The origin has changed its mind about storing, or about who may
 		// have the response: good for this request, and for no other.
 		once := *t.stored
 		once.Header, once.Born, once.Lifetime = header, t.x.fc.now(), 0
 		t.stored, t.status.Detail = &once, reason
 		t.spent = true
-		return
+	}
+}
+
+// updateFromHead updates the stored response from a 200 to HEAD, or drops it if
+// that is about another representation (RFC 9111 section 4.3.5).
+func (t *trip) updateFromHead() {
+	stored := t.stored.Header
+	if !has(stored, "Content-Length") { // the origin sent the body in chunks
+		stored = stored.Clone()
+		stored.Set("Content-Length", strconv.FormatInt(t.entry.Size(), 10))
+	}
+	header, ok := rfc9111.UpdateFromHead(stored, t.fresh)
+	if ok {
+		_, ok = t.refresh(header)
+	}
+	if !ok {
+		t.x.fc.store.Remove(t.entry, store.Replaced)
+	}
+}
+
+// refresh gives the stored response a new header. It fails if the response may
+// not be stored with that, or if it would not be chosen for the same requests.
+func (t *trip) refresh(header http.Header) (rfc9111.Reason, bool) {
+	all := t.freshAll
+	maps.Copy(all, header)
+	updated, reason := t.x.fc.storable(t.exchange(t.stored.Status, all), header)
+	if reason != rfc9111.ReasonNone || !slices.Equal(updated.Vary, t.stored.Vary) {
+		return reason, false
 	}
 	t.stored = updated
 	entry, err := t.fence.Refresh(t.entry, updated)
 	if err != nil {
 		t.x.fc.logger.Debug("validated response not updated", zap.String("key", string(t.x.key)), zap.Error(err))
-		return
+		return rfc9111.ReasonNone, true
 	}
 	t.entry = entry
+	return rfc9111.ReasonNone, true
 }
 
 // answerConfirmed answers with the stored response that the origin confirmed.

@@ -281,7 +281,7 @@ func understood(status int) bool {
 // the target (RFC 9110 section 9.3.3). That it needs explicit freshness is
 // checked with the lifetime.
 func storablePost(x *Exchange) bool {
-	if x.Method != http.MethodPost || x.Status < 200 || x.Status > 299 {
+	if x.Method != http.MethodPost || x.Status < 200 || x.Status > 299 || overridden(x.RequestHeader) {
 		return false
 	}
 	location, ok := single(x.Header, "Content-Location")

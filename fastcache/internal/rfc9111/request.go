@@ -40,13 +40,19 @@ func Bypass(r *http.Request) (Fwd, Reason) {
 		return FwdBypass, ReasonConditional
 	case acceptsEvents(h["Accept"]):
 		return FwdBypass, ReasonEventStream
-	}
-	for _, name := range overrideFields {
-		if has(h, name) {
-			return FwdBypass, ReasonOverride
-		}
+	case overridden(h):
+		return FwdBypass, ReasonOverride
 	}
 	return FwdNone, ReasonNone
+}
+
+func overridden(h http.Header) bool {
+	for _, name := range overrideFields {
+		if has(h, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // upgrades reports whether the request asks for another protocol. Offers of h2c

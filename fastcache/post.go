@@ -1,0 +1,108 @@
+package fastcache
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/hotset-go/hotset/fastcache/internal/capture"
+	"github.com/hotset-go/hotset/fastcache/internal/rfc9111"
+	"github.com/hotset-go/hotset/fastcache/internal/store"
+)
+
+// posting is a POST on its way: its response drops what is stored of the target
+// like that of any unsafe method, and may then take its place, if it says that
+// it shows what a GET would get (RFC 9110 section 9.3.3).
+type posting struct {
+	fc     *FastCache
+	r      *http.Request
+	key    []byte
+	sent   time.Time
+	header http.Header // of the request as the origin gets it
+
+	capture  *capture.Writer
+	before   *store.Fetch // in flight since before the origin was asked
+	fence    *store.Fetch // since the response has dropped what was stored
+	sink     *store.Writer
+	response *store.Response
+}
+
+// post hands a POST on.
+func (fc *FastCache) post(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key []byte) error {
+	p := &posting{fc: fc, r: r, key: key, sent: fc.now(), header: rfc9111.OriginHeader(r.Header).Clone()}
+	p.before = fc.store.Fetch(string(key))
+	defer p.end()
+	p.capture = capture.New(w, p.decide)
+	if err := next.ServeHTTP(p.capture, r); err != nil {
+		return err
+	}
+	p.capture.Finish()
+	p.commit()
+	return nil
+}
+
+func (p *posting) decide(status int, h http.Header) capture.Plan {
+	cs := rfc9111.CacheStatus{Fwd: rfc9111.FwdMethod, Detail: rfc9111.ReasonMethod}
+	plan := capture.Plan{}
+	// Another unsafe request that ended meanwhile may know a newer state.
+	overtaken := p.before.Purged()
+	if status < 400 {
+		p.fc.invalidate(p.r, h)
+	}
+	if !overtaken && p.prepare(status, h) {
+		plan.Sink = p.sink
+		cs = rfc9111.CacheStatus{Fwd: rfc9111.FwdMethod, Stored: true, HasTTL: true, TTL: p.fc.ttl(p.response)}
+	}
+	p.fc.addStatus(h, p.key, cs)
+	return plan
+}
+
+// prepare opens the sink if the response may answer later GET requests.
+func (p *posting) prepare(status int, h http.Header) bool {
+	scheme, host := effectiveOrigin(p.r)
+	target, ok := rfc9111.AppendTarget(nil, scheme, host, p.fc.requestURI(p.r))
+	if !ok {
+		return false
+	}
+	response, reason := p.fc.storable(&rfc9111.Exchange{
+		Method:        http.MethodPost,
+		RequestHeader: p.header,
+		Status:        status,
+		Header:        h,
+		RequestTime:   p.sent,
+		ResponseTime:  p.fc.now(),
+		Target:        string(target),
+	}, p.capture.Added(h))
+	if reason != rfc9111.ReasonNone {
+		return false
+	}
+	p.fence = p.fc.store.Fetch(string(p.key))
+	sink, err := p.fence.Create(p.capture.Declared())
+	if err != nil {
+		return false
+	}
+	p.response, p.sink = response, sink
+	return true
+}
+
+func (p *posting) commit() {
+	if p.sink == nil || !p.capture.Whole() {
+		return
+	}
+	if _, err := p.sink.Commit(p.response, p.header); err != nil {
+		p.fc.logger.Debug("response to POST not stored", zap.ByteString("key", p.key), zap.Error(err))
+	}
+}
+
+// end leaves no half-written file and no fence, panics included.
+func (p *posting) end() {
+	p.before.Done()
+	if p.fence != nil {
+		p.fence.Done()
+	}
+	if p.sink != nil {
+		p.sink.Discard()
+	}
+}
