@@ -127,10 +127,9 @@ type Decision struct {
 // can be validated later, or if a directive of its own opens a window for stale
 // use.
 //
-// Evaluate cannot see that a response answers a malformed request (400, 413, 414,
-// 431, 501 to a request that no other client would send). Such a status from the
-// origin is stored by the rules above; it is for the caller, who sees the
-// request, to keep such requests away (see [Bypass]).
+// Errors that blame the request are not stored if the request's header is such
+// that it may be the cause: it is not part of the key, so that everybody would get
+// the error. The target is part of it, hence 414 is not among them.
 func (p *Policy) Evaluate(x *Exchange) Decision {
 	cc := ResponseDirectives(x.Header)
 	d := Decision{
@@ -173,6 +172,8 @@ func (p *Policy) forbidden(x *Exchange, cc *Directives, d *Decision) Reason {
 		return ReasonAuth
 	case isEventStream(x.Header):
 		return ReasonEventStream
+	case blamesRequest(x.Status) && unusual(x.RequestHeader):
+		return ReasonRequestFault
 	case !p.StoreSetCookie && (kept(x, d, "Set-Cookie") || kept(x, d, "Set-Cookie2")):
 		return ReasonSetCookie
 	}
@@ -290,6 +291,38 @@ func storablePost(x *Exchange) bool {
 	}
 	key, ok := resolveTarget(x.Target, location)
 	return ok && key == x.Target
+}
+
+// blamesRequest reports whether a status says that the request's header is at
+// fault.
+func blamesRequest(status int) bool {
+	switch status {
+	case 400, 413, 417, 431, 501:
+		return true
+	}
+	return false
+}
+
+// usualHeader is for how large a header no origin is expected to refuse a
+// request, in bytes of names and values. The limits of common servers begin at 8
+// KiB; in front of them stand proxies that add fields.
+const usualHeader = 4 << 10
+
+// unusual reports whether a request header is one that an origin may stumble
+// over: larger than most clients' or with bytes other than visible ASCII.
+func unusual(h http.Header) bool {
+	size := 0
+	for name, lines := range h {
+		for _, line := range lines {
+			size += len(name) + len(line)
+			for i := 0; i < len(line); i++ {
+				if c := line[i]; c < ' ' && c != '\t' || c > '~' {
+					return true
+				}
+			}
+		}
+	}
+	return size > usualHeader
 }
 
 // isEventStream reports whether the body has no end by its nature.

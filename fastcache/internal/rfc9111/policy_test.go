@@ -3,6 +3,7 @@ package rfc9111_test
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +138,12 @@ func TestPolicy_Evaluate_Storable_3(t *testing.T) {
 		{name: "RFC 9213 fresh against no-store", response: []string{"Cache-Control: no-store", "CDN-Cache-Control: max-age=60"}},
 		{name: "RFC 9213 ill-typed against no-store", response: []string{"Cache-Control: no-store", `CDN-Cache-Control: max-age="60"`}, want: rfc9111.ReasonNoStore},
 		{name: "RFC 9213 malformed against no-store", response: []string{"Cache-Control: no-store", `CDN-Cache-Control: max-age=60, &&&&&`}, want: rfc9111.ReasonNoStore},
+
+		{name: "error to an unusual byte", status: 400, request: []string{"X: \x80"}, response: []string{fresh}, want: rfc9111.ReasonRequestFault},
+		{name: "error to a long header", status: 431, request: []string{"X: " + strings.Repeat("x", 4100)}, response: []string{fresh}, want: rfc9111.ReasonRequestFault},
+		{name: "error to an unusual byte, by heuristics", policy: &rfc9111.Policy{TTL: time.Hour}, status: 501, request: []string{"X: \x7f"}, want: rfc9111.ReasonRequestFault},
+		{name: "error to a usual request", status: 400, request: []string{"X: y\tz"}, response: []string{fresh}},
+		{name: "another error to an unusual byte", status: 404, request: []string{"X: \x80"}, response: []string{fresh}},
 
 		{name: "3.3 partial", status: 206, response: []string{fresh, "Content-Range: bytes 0-1/2"}, want: rfc9111.ReasonPartial},
 		{name: "not modified", status: 304, response: []string{fresh}, want: rfc9111.ReasonStatus},

@@ -32,6 +32,8 @@ const (
 	ReasonStatus
 	// ReasonMatchHeader: the response does not have the header values that match_header asks for.
 	ReasonMatchHeader
+	// ReasonRequestFault: the response is an error that this request's own header may have caused, being very long or of unusual bytes.
+	ReasonRequestFault
 	// ReasonPartial: the response is a part (206), and parts are not stored.
 	ReasonPartial
 	// ReasonCookie: the request carries a cookie and the response says nothing about its freshness, so the default ttl does not apply.
@@ -100,6 +102,7 @@ var reasonWords = [numReasons]string{
 	ReasonTTLZero:         "ttl-zero",
 	ReasonStatus:          "status",
 	ReasonMatchHeader:     "match-header",
+	ReasonRequestFault:    "request-fault",
 	ReasonPartial:         "partial",
 	ReasonCookie:          "cookie",
 	ReasonMustUnderstand:  "must-understand",
