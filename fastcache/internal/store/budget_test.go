@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,17 +194,19 @@ func TestBudgets_Refresh(t *testing.T) {
 
 // TestBudgets_Backlog: with too many bodies waiting to be unlinked, who wants room unlinks.
 func TestBudgets_Backlog(t *testing.T) {
-	s := open(t, store.Options{Path: t.TempDir(), Limits: store.Limits{Disk: 8 << 20}})
+	s, hold, release := holdUp(t, store.Options{Path: t.TempDir(), Limits: store.Limits{Disk: 8 << 20}})
+	defer release()
+	hold()
 	limit := store.BacklogFor(8 << 20)
-	s.AddBacklog(20, limit/10)
-	w, err := s.Fetch("k").Create(1000)
-	must(t, err)
-	if n := s.BacklogBytes(); n > limit || n == 0 {
-		t.Errorf("%d bytes wait to be unlinked, limit %d", n, limit)
+	s.AddBacklog(200, limit/10)
+	used := put(t, s, "k", nil, response(200), body("k", 1<<20)).Size() + store.BlockSize
+	// What the budget has left is room as well as what is set aside.
+	if n := s.BacklogBytes(); n > limit+8<<20-used || n < 8<<20-used {
+		t.Errorf("%d bytes wait to be unlinked, limit %d, budget left %d", n, limit, 8<<20-used)
 	}
-	w.Discard()
 	for s.Reap() {
 	}
+	release()
 	check(t, s)
 }
 
@@ -260,19 +263,22 @@ func TestWriter_Full(t *testing.T) {
 		defer f.Done()
 		put(t, s, "old", nil, response(200), body("old", 1000))
 		w, err := f.Create(700_000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Create(700_000); !errors.Is(err, store.ErrFull) {
+		must(t, err)
+		_, err = w.Write(body("k", 700_000))
+		must(t, err)
+		w2, err := f.Create(700_000)
+		must(t, err)
+		if _, err := w2.Write(body("k", 500_000)); !errors.Is(err, store.ErrFull) {
 			t.Errorf("%s: %v", name, err)
 		}
-		mustHit(t, s, "old", nil, body("old", 1000)) // nobody was evicted in vain
+		if name == "disk" {
+			mustHit(t, s, "old", nil, body("old", 1000)) // nobody was evicted in vain
+		}
 		w.Discard()
 		w, err = f.Create(700_000)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		_, _ = w.Write(body("k", 700_000))
+		must(t, err)
+		_, err = w.Write(body("k", 700_000))
+		must(t, err)
 		if _, err := w.Commit(response(200), nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -346,4 +352,204 @@ func TestSetLimits_UnderCaptures(t *testing.T) {
 	check(t, s)
 	put(t, s, "k", nil, response(200), body("k", 10))
 	check(t, s)
+}
+
+// TestWriter_AbandonedPromises: what is announced and does not arrive evicts nothing.
+func TestWriter_AbandonedPromises(t *testing.T) {
+	const (
+		mib      = 1 << 20
+		budget   = 200 * mib
+		hot      = 190
+		captures = 100
+	)
+	for name, o := range map[string]store.Options{
+		"disk": {Path: t.TempDir(), Limits: store.Limits{Disk: budget}},
+		"ram":  {Limits: store.Limits{Memory: budget}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, o)
+			p := body("hot", mib)
+			for i := range hot {
+				key := fmt.Sprint("hot", i)
+				put(t, s, key, nil, response(200), p)
+				for range 3 {
+					mustHit(t, s, key, nil, p)
+				}
+			}
+			start := func() *store.Writer {
+				f := s.Fetch("huge")
+				t.Cleanup(f.Done)
+				w, err := f.Create(budget - 2*store.BlockSize)
+				must(t, err)
+				return w
+			}
+			arrive := func(w *store.Writer, n int) {
+				for ; n > 0; n -= 32 << 10 {
+					_, err := w.Write(p[:32<<10])
+					must(t, err)
+				}
+			}
+			// Nothing has arrived.
+			var all []*store.Writer
+			for range captures {
+				all = append(all, start())
+			}
+			if st := s.Stats(); st.Entries != hot {
+				t.Errorf("%d of %d after announcements alone", st.Entries, hot)
+			}
+			for _, w := range all {
+				w.Discard()
+			}
+			// One after the other: what one has given back the next one uses.
+			for range captures {
+				w := start()
+				arrive(w, mib)
+				w.Discard()
+			}
+			if st := s.Stats(); st.Entries < hot-1 {
+				t.Errorf("%d of %d after captures one by one", st.Entries, hot)
+			}
+			// All at once: 100 MiB have arrived, 10 of them in free room. In RAM a chunk of
+			// 256 KiB may be ahead of what is in it.
+			all = nil
+			for range captures {
+				all = append(all, start())
+			}
+			for _, w := range all {
+				arrive(w, mib)
+			}
+			want := int64(hot - captures + 10 - 2)
+			if name == "ram" {
+				want -= captures / 4
+			}
+			if st := s.Stats(); st.Entries < want {
+				t.Errorf("%d of %d after captures at once, want %d", st.Entries, hot, want)
+			} else {
+				t.Logf("%d of %d entries left", st.Entries, hot)
+			}
+			for _, w := range all {
+				w.Discard()
+			}
+			check(t, s)
+
+			// And they go on, but together they get no further than half the budget and one more.
+			for i := range hot {
+				put(t, s, fmt.Sprint("hot", i), nil, response(200), p)
+			}
+			all = nil
+			for range captures {
+				all = append(all, start())
+			}
+			full := 0
+			for range 4 * mib / len(p) {
+				for _, w := range all {
+					switch _, err := w.Write(p); {
+					case errors.Is(err, store.ErrFull):
+						full++
+					case err != nil:
+						t.Fatal(err)
+					}
+				}
+			}
+			if st := s.Stats(); full == 0 || st.Entries < hot/2-10 {
+				t.Errorf("%d of %d after captures without end, %d refusals", st.Entries, hot, full)
+			}
+			for _, w := range all {
+				w.Discard()
+			}
+			check(t, s)
+		})
+	}
+}
+
+// TestWriter_WholeBodiesDoNotStandBack: what has arrived completely is stored, whoever else holds how much.
+func TestWriter_WholeBodiesDoNotStandBack(t *testing.T) {
+	for name, o := range map[string]store.Options{
+		"disk": {Path: t.TempDir(), Limits: store.Limits{Disk: 16 << 20}},
+		"ram":  {Limits: store.Limits{Memory: 16 << 20}},
+	} {
+		s := open(t, o)
+		for i := range 4500 { // full, and with what is small, so that little is left over
+			put(t, s, fmt.Sprint(i), nil, response(200), body("", 3000))
+		}
+		p := body("p", 3<<19)
+		f := s.Fetch("k")
+		w, err := f.Create(int64(len(p)))
+		must(t, err)
+		_, err = w.Write(p)
+		must(t, err)
+		huge, err := s.Fetch("huge").Create(13 << 20)
+		must(t, err)
+		for range 10 {
+			_, err = huge.Write(body("", 1<<20))
+			must(t, err)
+		}
+		r := response(200)
+		r.Header.Set("X", strings.Repeat("x", 3*store.BlockSize))
+		if _, err := w.Commit(r, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		f.Done()
+		put(t, s, "small", nil, response(200), body("small", 10_000))
+		huge.Discard()
+		mustHit(t, s, "k", nil, p)
+		mustHit(t, s, "small", nil, body("small", 10_000))
+		check(t, s)
+	}
+}
+
+// TestWriter_AnnouncedLengthTakesNoRAM: with RAM alone memory is taken as the body comes.
+func TestWriter_AnnouncedLengthTakesNoRAM(t *testing.T) {
+	s := open(t, store.Options{Limits: store.Limits{Memory: 64 << 20}})
+	f := s.Fetch("k")
+	defer f.Done()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w, err := f.Create(63 << 20)
+	must(t, err)
+	_, err = w.Write([]byte("x"))
+	must(t, err)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes for one that came", n)
+	}
+	if st := s.Stats(); st.MemoryBytes > 1<<20 {
+		t.Errorf("%+v", st)
+	}
+	w.Discard()
+	check(t, s)
+}
+
+func TestLimits_Body(t *testing.T) {
+	const most = 100_000
+	for name, o := range map[string]store.Options{"both": both(t), "disk": diskOnly(t), "ram": ramOnly()} {
+		o.Limits.Body = most
+		s := open(t, o)
+		put(t, s, "declared", nil, response(200), body("", most))
+		f := s.Fetch("k")
+		if _, err := f.Create(most + 1); !errors.Is(err, store.ErrTooBig) {
+			t.Errorf("%s: declared: %v", name, err)
+		}
+		w, err := f.Create(-1)
+		must(t, err)
+		_, err = w.Write(body("", most))
+		must(t, err)
+		if _, err := w.Write([]byte{1}); !errors.Is(err, store.ErrTooBig) {
+			t.Errorf("%s: arriving: %v", name, err)
+		}
+		if _, err := w.Commit(response(200), nil); !errors.Is(err, store.ErrTooBig) {
+			t.Errorf("%s: then: %v", name, err)
+		}
+		f.Done()
+		s.SetLimits(store.Limits{Memory: o.Limits.Memory, Disk: o.Limits.Disk, Body: 10})
+		mustHit(t, s, "declared", nil, body("", most))
+		if _, err := store1(s, "k", nil, response(200), body("", 11)); !errors.Is(err, store.ErrTooBig) {
+			t.Errorf("%s: lowered: %v", name, err)
+		}
+		s.SetLimits(o.Limits)
+		o.Limits.Body = 0
+		s.SetLimits(o.Limits)
+		put(t, s, "k", nil, response(200), body("", most+1))
+		check(t, s)
+	}
 }

@@ -3,9 +3,11 @@ package store_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -33,6 +35,9 @@ func child(role string) {
 	switch role {
 	case "writer":
 		err = childWriter(os.Getenv(pathEnv), os.Getenv(seedEnv))
+	case "purger":
+		seed, _ := strconv.Atoi(os.Getenv(seedEnv))
+		err = childPurger(os.Getenv(pathEnv), seed)
 	case "starve":
 		err = childStarve(os.Getenv(pathEnv))
 	default:
@@ -52,6 +57,27 @@ func command(role, path string, seed int) *exec.Cmd {
 	return cmd
 }
 
+// linesUntilKilled yields what a started child prints, and kills it after d from its first line on, when
+// it is up and running.
+func linesUntilKilled(cmd *exec.Cmd, out io.Reader, d time.Duration) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		kill := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+		defer func() {
+			kill.Stop()
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}()
+		for first, lines := true, bufio.NewScanner(out); lines.Scan(); first = false {
+			if first {
+				kill.Reset(d)
+			}
+			if !yield(lines.Text()) {
+				return
+			}
+		}
+	}
+}
+
 var crashLimits = store.Limits{Memory: 256 << 10, Disk: 8 << 20, PromoteBelow: 4 << 10}
 
 // crashBody is the body that a key has, at whichever length.
@@ -67,6 +93,7 @@ func childWriter(path, seedText string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println("up")
 	failed := make(chan error)
 	for g := range 3 {
 		go func() {
@@ -74,11 +101,12 @@ func childWriter(path, seedText string) error {
 			for i := 0; ; i++ {
 				key := fmt.Sprintf("http://h/%d/%d/%d", seed, g, i)
 				if rng.IntN(3) > 0 {
-					key = fmt.Sprintf("http://shared/%d/%d", g, rng.IntN(30))
+					key = fmt.Sprintf("http://few/%d/%d", g, rng.IntN(30))
 				}
 				p := crashBody(key, []int{0, 10, 3000, 5000, 70_000, 150_000}[rng.IntN(6)])
 				r := response(200, "Cookie")
 				r.Header.Set("X-Key", key)
+				r.Tags = []string{key}
 				e, err := store1(s, key, header("Cookie", fmt.Sprint(rng.IntN(2))), r, p)
 				if err != nil && !errors.Is(err, store.ErrFull) {
 					failed <- err
@@ -93,7 +121,11 @@ func childWriter(path, seedText string) error {
 						failed <- err
 					}
 				case strings.HasPrefix(key, "http://h/") && rng.IntN(2) == 0:
-					s.Purge(key, false, store.Purged)
+					if rng.IntN(2) == 0 {
+						s.Purge(key, false, store.Purged)
+					} else if _, err := s.PurgeTags(context.Background(), r.Tags, false, store.Purged); err != nil {
+						failed <- err
+					}
 					fmt.Println(key)
 				}
 			}
@@ -118,20 +150,13 @@ func TestCrash_KilledAtAnyMoment(t *testing.T) {
 		out, err := cmd.StdoutPipe()
 		must(t, err)
 		must(t, cmd.Start())
-		read := make(chan []byte)
-		go func() {
-			b, _ := io.ReadAll(out)
-			read <- b
-		}()
-		time.Sleep(time.Duration(30+rng.IntN(120)) * time.Millisecond)
-		_ = cmd.Process.Kill()
-		lines := bufio.NewScanner(bytes.NewReader(<-read))
-		_ = cmd.Wait()
-		for lines.Scan() {
-			if strings.HasPrefix(lines.Text(), "FAILED") {
-				t.Fatal(lines.Text())
+		for line := range linesUntilKilled(cmd, out, time.Duration(20+rng.IntN(120))*time.Millisecond) {
+			if strings.HasPrefix(line, "FAILED") {
+				t.Fatal(line)
 			}
-			purged[lines.Text()] = true
+			if line != "up" {
+				purged[line] = true
+			}
 		}
 
 		s, err := store.Open(store.Options{Path: dir, Limits: crashLimits})
@@ -245,6 +270,9 @@ func childStarve(path string) error {
 	held[0].Close()
 	if s, err = store.Open(o); err != nil {
 		return err
+	}
+	if n, err := s.PurgeFunc(context.Background(), func(string) bool { return false }, false, store.Purged); n != 0 || !errors.Is(err, store.ErrUnread) {
+		return fmt.Errorf("purging what cannot be read: %d, %w", n, err)
 	}
 	time.Sleep(200 * time.Millisecond)
 	for _, f := range held {

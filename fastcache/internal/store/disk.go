@@ -289,20 +289,28 @@ func (s *Store) condemn(e *Entry, path string, err error) {
 type corpse struct {
 	digest digest
 	seq    uint64
-	size   int64 // in blocks, in bytes
+	size   int64  // in blocks, in bytes
+	batch  *batch // not nil: its sidecar waits too, and a journal answers for both
 }
 
-// reaper unlinks bodies in the background: a large file can take the file system long. Their bytes
-// are off the accounts already, so the queue is what the disk may hold beyond the budget. Who wants
-// room while the queue is over its limit unlinks himself first.
+// scar is a soft purge's mark that waits to be written.
+type scar struct {
+	e     *Entry
+	batch *batch
+}
+
+// reaper unlinks bodies in the background: a large file can take the file system long, and so can many
+// small ones. Their bytes are off the accounts already. Who wants room, while they fit neither into
+// what the budget has left nor into limit, unlinks himself first.
 type reaper struct {
 	mu    sync.Mutex
 	queue []corpse // guarded by mu
-	busy  int      // bodies being unlinked; guarded by mu
+	scars []scar   // guarded by mu
+	busy  int      // corpses and scars that someone is at; guarded by mu
 	bytes int64    // of the queue and the busy; guarded by mu
 	limit int64    // guarded by mu
 	wake  chan struct{}
-	idle  sync.Cond // on mu: the queue is empty and no one is busy
+	idle  sync.Cond // on mu: the queues are empty and no one is busy
 }
 
 const maxBacklog = 64 << 20
@@ -321,10 +329,16 @@ func (r *reaper) setLimit(n int64) {
 	r.mu.Unlock()
 }
 
-func (r *reaper) add(c corpse) {
+func (r *reaper) add(corpses []corpse, scars []scar) {
+	if len(corpses)+len(scars) == 0 {
+		return
+	}
 	r.mu.Lock()
-	r.queue = append(r.queue, c)
-	r.bytes += c.size
+	r.queue = append(r.queue, corpses...)
+	r.scars = append(r.scars, scars...)
+	for _, c := range corpses {
+		r.bytes += c.size
+	}
 	r.mu.Unlock()
 	select {
 	case r.wake <- struct{}{}:
@@ -332,43 +346,106 @@ func (r *reaper) add(c corpse) {
 	}
 }
 
-// reap unlinks one body; false when there is none, or with over set when the queue is within its limit.
-func (s *Store) reap(over bool) bool {
+// pop takes the last off a queue. An empty one leaves no array behind, as big as a purge may make it.
+func pop[T any](queue *[]T) T {
+	q := *queue
+	last := q[len(q)-1]
+	if *queue = q[:len(q)-1]; len(*queue) == 0 {
+		*queue = nil
+	}
+	return last
+}
+
+// reap unlinks one body; false when no more than free bytes are over the limit.
+func (s *Store) reap(free int64) bool {
 	r := &s.reaper
 	r.mu.Lock()
-	if len(r.queue) == 0 || over && r.bytes <= r.limit {
+	if len(r.queue) == 0 || r.bytes-r.limit <= free {
 		r.mu.Unlock()
 		return false
 	}
-	c := r.queue[len(r.queue)-1]
-	r.queue = r.queue[:len(r.queue)-1]
-	if len(r.queue) == 0 {
-		r.queue = nil // a big purge leaves no big array behind
-	}
-	r.busy++
-	r.mu.Unlock()
-
-	s.unlink(s.bodyPath(c.digest, c.seq))
-
-	r.mu.Lock()
-	r.busy--
-	r.bytes -= c.size
-	if r.busy == 0 && len(r.queue) == 0 {
-		r.idle.Broadcast()
-	}
-	r.mu.Unlock()
+	s.reapOne()
 	return true
 }
 
-// undertaker runs the reaper until Close, and then until the queue is empty.
+// work unlinks one body or, first, writes one mark; false when there is nothing to do.
+func (s *Store) work() bool {
+	r := &s.reaper
+	r.mu.Lock()
+	switch {
+	case len(r.scars) > 0:
+		c := pop(&r.scars)
+		r.busy++
+		r.mu.Unlock()
+		s.scar(c)
+		r.mu.Lock()
+		s.finish(c.batch, true)
+	case len(r.queue) > 0:
+		s.reapOne()
+	default:
+		r.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// reapOne unlinks the last of the queue. The caller holds reaper.mu, reapOne releases it.
+func (s *Store) reapOne() {
+	r := &s.reaper
+	c := pop(&r.queue)
+	r.busy++
+	r.mu.Unlock()
+	path := s.bodyPath(c.digest, c.seq)
+	// A body without a sidecar is an orphan to the rebuild: it is the sidecar that must go.
+	ok := c.batch == nil || s.unlink(path+metaSuffix)
+	s.unlink(path)
+	r.mu.Lock()
+	r.bytes -= c.size
+	s.finish(c.batch, ok)
+}
+
+// finish ends what reap has begun; the last one of a batch ends its journal. The caller holds
+// reaper.mu, finish releases it.
+func (s *Store) finish(b *batch, ok bool) {
+	r := &s.reaper
+	if b != nil {
+		b.left--
+		b.kept = b.kept || !ok
+		if b.left == 0 && !b.kept {
+			r.mu.Unlock()
+			s.unlink(b.path)
+			r.mu.Lock()
+		}
+	}
+	r.busy--
+	if r.busy == 0 && len(r.queue) == 0 && len(r.scars) == 0 {
+		r.idle.Broadcast()
+	}
+	r.mu.Unlock()
+}
+
+// scar writes the mark of a soft purge to an entry's sidecar, unless a refresh or a removal has made
+// that needless.
+func (s *Store) scar(c scar) {
+	sh := s.shardOf(s.hashKey(c.e.res.key))
+	sh.mu.Lock()
+	failed := !c.e.gone() && c.e.Stale() && s.markSidecar(c.e) != nil
+	sh.mu.Unlock()
+	if failed {
+		// A mark that a restart would lose is none: the entry goes instead.
+		s.Remove(c.e, c.batch.why)
+	}
+}
+
+// undertaker runs the reaper until Close, and then until the queues are empty.
 func (s *Store) undertaker() {
 	defer s.wg.Done()
 	for {
-		for s.reap(false) {
+		for s.work() {
 		}
 		select {
 		case <-s.done:
-			for s.reap(false) {
+			for s.work() {
 			}
 			return
 		case <-s.reaper.wake:
@@ -376,9 +453,12 @@ func (s *Store) undertaker() {
 	}
 }
 
-// unlink removes a file that may be gone already.
-func (s *Store) unlink(path string) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.diskError(faultUnlink, "removing a file", path, err)
+// unlink removes a file that may be gone already. false: it is still there.
+func (s *Store) unlink(path string) bool {
+	err := os.Remove(path)
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		return true
 	}
+	s.diskError(faultUnlink, "removing a file", path, err)
+	return false
 }

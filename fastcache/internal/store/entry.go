@@ -41,6 +41,10 @@ type Response struct {
 
 	// Vary lists the request header fields that the response varies on, canonical and sorted.
 	Vary []string
+
+	// Tags are the labels that PurgeTags finds the response by, opaque, sorted and each once. Their
+	// number and length are the caller's to bound.
+	Tags []string
 }
 
 // Entry is one stored response. It stays usable after it has left the store: what was loaded of it
@@ -53,7 +57,7 @@ type Entry struct {
 	seq    uint64    // names the files, orders the entries of one key; immutable
 	crc    uint32    // CRC-32C of the body; immutable
 
-	mark atomic.Uint32 // markGone, markStale, markPromoting
+	mark atomic.Uint32 // markGone, markStale, markPromoting, markTagged
 
 	// warm is what RAM holds of the entry; nil when cold. Written under ledger.mu. In RAM-only mode
 	// it is never nil and holds everything.
@@ -72,6 +76,7 @@ const (
 	markGone      = 1 << iota // has left the ledger; set once, under ledger.mu
 	markStale                 // soft-purged; changed under shard.mu
 	markPromoting             // one reader is bringing the body into RAM
+	markTagged                // is in the tag index; changed under shard.mu
 )
 
 // warm is the RAM side of an entry: its response, its body, or both. Immutable but for its seat.
@@ -175,6 +180,9 @@ const (
 	// line the map slot, the slice header and the string header.
 	responseOverhead = 256
 	lineOverhead     = 72
+
+	// tagOverhead is a tag in Response.Tags and in the tag index.
+	tagOverhead = 64
 )
 
 // newWarm makes the RAM side of e and prices it.
@@ -187,6 +195,9 @@ func newWarm(e *Entry, r *Response, body []byte) *warm {
 			for _, v := range values {
 				w.bytes += int64(len(v)) + 16
 			}
+		}
+		for _, name := range r.Tags {
+			w.bytes += int64(len(name)) + tagOverhead
 		}
 	}
 	if !e.res.store.onDisk {

@@ -236,6 +236,9 @@ func TestStore_RAMOnlyTouchesNoFile(t *testing.T) {
 	s := open(t, o)
 	put(t, s, "k", nil, response(200), body("k", 1<<20))
 	mustHit(t, s, "k", nil, body("k", 1<<20))
+	if st := s.Stats(); st.Rebuilding || st.RebuildTotal != 0 || st.RebuildDone != 0 {
+		t.Errorf("%+v", st)
+	}
 	s.Close()
 	if list, _ := os.ReadDir(dir); len(list) > 0 {
 		t.Error(list)
@@ -270,8 +273,11 @@ func TestStore_Closed(t *testing.T) {
 		if n := s.Purge("small", false, store.Purged); n != 0 {
 			t.Errorf("%s: purged %d", name, n)
 		}
-		if n := s.PurgeFunc(func(string) bool { return true }, false, store.Purged); n != 0 {
-			t.Errorf("%s: purged %d", name, n)
+		if n, err := s.PurgeFunc(t.Context(), func(string) bool { return true }, false, store.Purged); n != 0 || !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s: purged %d, %v", name, n, err)
+		}
+		if n, err := s.PurgeTags(t.Context(), []string{"t"}, false, store.Purged); n != 0 || !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s: purged %d, %v", name, n, err)
 		}
 		if got, err := readBody(e); err != nil || len(got) != 10 {
 			t.Errorf("%s: an entry in hand: %v", name, err)

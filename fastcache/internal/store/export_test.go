@@ -1,10 +1,13 @@
 package store
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -15,6 +18,8 @@ const (
 	MaxSidecar   = maxSidecar
 	SidecarFixed = sidecarFixed
 	MarkOffset   = markOffset
+	JournalMin   = journalMin
+	MaxTagBars   = maxTagBars
 )
 
 var (
@@ -33,7 +38,7 @@ func (s *Store) Settle() {
 	r := &s.reaper
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for s.onDisk && (r.busy > 0 || len(r.queue) > 0) {
+	for s.onDisk && (r.busy > 0 || len(r.queue) > 0 || len(r.scars) > 0) {
 		r.idle.Wait()
 	}
 }
@@ -48,8 +53,44 @@ func (s *Store) AddBacklog(n int, size int64) {
 	}
 }
 
+// TakeOnly does the first half of Remove: e leaves the ledger, not the index. Finish does the other.
+func (s *Store) TakeOnly(e *Entry) (finish func()) {
+	s.ledger.remove(e, Damaged)
+	return func() { s.bury([]*Entry{e}) }
+}
+
+// AddCorpse has a body unlinked in the background, and returns where it lies.
+func (s *Store) AddCorpse(key string) string {
+	c := corpse{digest: digestOf(key), seq: 1}
+	s.reaper.add([]corpse{c}, nil)
+	return s.bodyPath(c.digest, c.seq)
+}
+
+// Number returns the file number of e.
+func (s *Store) Number(e *Entry) uint64 { return e.seq }
+
+// EncodeJournal encodes a journal of numbers; DecodeJournal is its inverse.
+func EncodeJournal(numbers []uint64, soft bool) []byte {
+	var list []*Entry
+	for _, n := range numbers {
+		list = append(list, &Entry{seq: n})
+	}
+	sortBySeq(list)
+	return appendJournal(nil, list, soft)
+}
+
+func DecodeJournal(b []byte) (numbers []uint64, soft bool, err error) { return parseJournal(b) }
+
+// SealJournal makes a malformed journal pass its checksum.
+func SealJournal(b []byte) {
+	if len(b) >= journalFixed {
+		copy(b, journalMagic)
+		binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[8:], castagnoli))
+	}
+}
+
 // Reap unlinks one body, if there is one.
-func (s *Store) Reap() bool { return s.reap(false) }
+func (s *Store) Reap() bool { return s.work() }
 
 // BacklogBytes is what waits to be unlinked.
 func (s *Store) BacklogBytes() int64 {
@@ -84,7 +125,7 @@ func Recode(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := appendSidecar(nil, sidecarOf{string(rec.key), string(rec.vkey), rec.names(), rec.size, rec.crc}, rec.response())
+	out, err := appendSidecar(nil, sidecarOf{string(rec.key), string(rec.vkey), rec.vary.names(), rec.size, rec.crc}, rec.response())
 	if err == nil && rec.stale {
 		out[markOffset] = staleByte
 	}
@@ -113,7 +154,7 @@ func SealSidecar(b []byte) {
 }
 
 // AddCold puts an entry without files into the index, to weigh it.
-func (s *Store) AddCold(key string, deadline time.Time) {
+func (s *Store) AddCold(key string, deadline time.Time, tags []string) {
 	hash := s.hashKey(key)
 	sh := s.shardOf(hash)
 	sh.mu.Lock()
@@ -125,6 +166,7 @@ func (s *Store) AddCold(key string, deadline time.Time) {
 	}
 	sh.insert(hash, res)
 	res.set.Store((*variants)(nil).without(nil, e))
+	s.tags.enter(e, tags)
 }
 
 // Wheel drives a wheel alone: deadlines in, the order and time of what it hands out.
@@ -160,6 +202,7 @@ func (s *Store) CheckInvariants() error {
 	defer l.mu.Unlock()
 
 	files := map[string]int64{}
+	tagged := 0
 	var count, deadlines, warmCount int
 	var bytes, warmBytes int64
 	for i := range s.shards {
@@ -196,6 +239,14 @@ func (s *Store) CheckInvariants() error {
 					err = fmt.Errorf("%q: cold in RAM-only mode", res.key)
 				}
 				seen[id] = true
+				if e.mark.Load()&markTagged != 0 {
+					tagged++
+				}
+				if w := e.warm.Load(); err == nil && w != nil && w.resp != nil {
+					if names := s.tags.of(e); !slices.Equal(names, w.resp.Tags) {
+						err = fmt.Errorf("%q: tag index has %q, response %q", res.key, names, w.resp.Tags)
+					}
+				}
 				count++
 				bytes += e.cost()
 				if e.deadline != 0 {
@@ -238,6 +289,9 @@ func (s *Store) CheckInvariants() error {
 	case l.limits.Items > 0 && q.count() > l.limits.Items:
 		return fmt.Errorf("%d entries of %d", q.count(), l.limits.Items)
 	}
+	if err := s.tags.check(tagged); err != nil {
+		return err
+	}
 	linked := 0
 	for i := range l.wheel.slots {
 		for j := range l.wheel.slots[i] {
@@ -261,6 +315,9 @@ func (s *Store) CheckInvariants() error {
 		if err != nil || d.IsDir() {
 			return err
 		}
+		if _, journal := parseJournalName(d.Name()); journal {
+			return fmt.Errorf("journal %s is left", path)
+		}
 		if _, ours := parseName(d.Name()); !ours {
 			return nil
 		}
@@ -282,6 +339,46 @@ func (s *Store) CheckInvariants() error {
 		err = fmt.Errorf("%d files of %d", found, len(files))
 	}
 	return err
+}
+
+// check compares the lists of the tags with what the entries say, of which there are count with tags.
+func (t *tagIndex) check(count int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.carried) != count {
+		return fmt.Errorf("tag index has %d entries of %d", len(t.carried), count)
+	}
+	members := 0
+	for e, list := range t.carried {
+		members += len(list)
+		if e.mark.Load()&markTagged == 0 || len(list) == 0 {
+			return fmt.Errorf("%q is in the tag index without tags", e.res.key)
+		}
+	}
+	listed := 0
+	for name, tg := range t.byName {
+		if tg.first == nil || tg.name != name {
+			return fmt.Errorf("tag %q is carried by nobody", name)
+		}
+		var prev *tagMember
+		for m := tg.first; m != nil; prev, m = m, m.next {
+			if m.prev != prev || m.tag != tg || !slices.ContainsFunc(t.carried[m.e], func(o tagMember) bool { return o.tag == tg }) {
+				return fmt.Errorf("tag %q: list out of order", name)
+			}
+			listed++
+		}
+	}
+	if listed != members {
+		return fmt.Errorf("tags list %d entries, entries %d tags", listed, members)
+	}
+	return nil
+}
+
+// TagCount is the number of tags that some entry carries.
+func (s *Store) TagCount() int {
+	s.tags.mu.Lock()
+	defer s.tags.mu.Unlock()
+	return len(s.tags.byName)
 }
 
 func listLen[T any, P member[T]](f *fifo[T, P]) (n int) {

@@ -61,8 +61,8 @@ var damages = []struct {
 	{"sidecar mark flipped", func(t *testing.T, _, meta string) { flip(t, meta, store.MarkOffset) }},
 	{"sidecar huge", func(t *testing.T, _, meta string) { must(t, os.Truncate(meta, 1<<30)) }},
 	{"sidecar unlinked", func(t *testing.T, _, meta string) { must(t, os.Remove(meta)) }},
-	{"sidecar of the last version", func(t *testing.T, _, meta string) { version(t, meta, '2') }},
-	{"sidecar of the next version", func(t *testing.T, _, meta string) { version(t, meta, '4') }},
+	{"sidecar of the last version", func(t *testing.T, _, meta string) { version(t, meta, '3') }},
+	{"sidecar of the next version", func(t *testing.T, _, meta string) { version(t, meta, '5') }},
 	{"sidecar symlinked", func(t *testing.T, _, meta string) {
 		must(t, os.Rename(meta, filepath.Dir(filepath.Dir(meta))+"/moved"))
 		must(t, os.Symlink("../moved", meta))
@@ -280,7 +280,7 @@ func TestDamage_ForeignFiles(t *testing.T) {
 	}
 	s = open(t, o)
 	mustHit(t, s, "k", nil, body("k", 100))
-	if n := s.PurgeFunc(func(string) bool { return true }, false, store.Purged); n != 1 {
+	if n := purgeFunc(t, s, func(string) bool { return true }, false); n != 1 {
 		t.Errorf("purged %d", n)
 	}
 	s.Close()

@@ -11,6 +11,7 @@ type Fetch struct {
 	prev, next *Fetch // in shard.fetches; guarded by shard.mu
 	purged     bool   // guarded by shard.mu
 	over       bool   // guarded by shard.mu
+	bars       tagBars
 }
 
 // Fetch registers a fetch of key. The caller calls Done when it is over, whatever its end.
@@ -55,17 +56,25 @@ func (f *Fetch) Purged() bool {
 	return f.purged
 }
 
-// Refresh is Store.Refresh behind the fence: it fails with ErrPurged when the key was purged, hard or
-// soft, after the fetch that brought the 304 had begun.
-func (f *Fetch) Refresh(e *Entry, r *Response) (*Entry, error) { return f.s.refresh(e, r, f) }
-
-// barred is fenced for those who do not hold the lock.
-func (f *Fetch) barred() bool {
+// TagsPurged reports whether one of tags was purged since the fetch was registered.
+func (f *Fetch) TagsPurged(tags []string) bool {
 	sh := f.s.shardOf(f.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return f.fenced()
+	return f.bars.meet(tags)
 }
 
-// fenced reports whether f may no longer store anything. The caller holds shard.mu.
-func (f *Fetch) fenced() bool { return f.purged || f.over }
+// Refresh is Store.Refresh behind the fence: it fails with ErrPurged when the key, or a tag that e
+// carries or that r names, was purged, hard or soft, after the fetch that brought the 304 had begun.
+func (f *Fetch) Refresh(e *Entry, r *Response) (*Entry, error) { return f.s.refresh(e, r, f) }
+
+// barred is fenced for those who do not hold the lock.
+func (f *Fetch) barred(tags []string) bool {
+	sh := f.s.shardOf(f.hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return f.fenced(tags)
+}
+
+// fenced reports whether f may no longer store a response with tags. The caller holds shard.mu.
+func (f *Fetch) fenced(tags []string) bool { return f.purged || f.over || f.bars.meet(tags) }

@@ -89,7 +89,7 @@ func TestIndex_ReadersWhileItGrowsAndShrinks(t *testing.T) {
 		if n != fixed+3000 {
 			t.Errorf("%d keys", n)
 		}
-		if n := s.PurgeFunc(func(key string) bool { return key[0] == 'm' }, false, store.Purged); n != 3000 {
+		if n := purgeFunc(t, s, func(key string) bool { return key[0] == 'm' }, false); n != 3000 {
 			t.Errorf("purged %d", n)
 		}
 	}

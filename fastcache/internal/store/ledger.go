@@ -18,6 +18,10 @@ type Limits struct {
 	// Variants bounds the entries of one key: the least recently used one goes. 0: 64.
 	Variants int
 
+	// Body is the largest body that is stored, in bytes. 0: any that fits the budget. What is stored
+	// already stays when it is lowered.
+	Body int64
+
 	// PromoteBelow is the largest body that RAM holds beside the disk. 0: none. RAM-only mode
 	// ignores it.
 	PromoteBelow int64
@@ -29,11 +33,15 @@ const (
 	// headerAllowance is the RAM for responses of hot entries when Limits.Memory is 0: about 8,000
 	// of them. Reading a sidecar for each hit would double the cost of a disk hit.
 	headerAllowance = 8 << 20
+
+	// largeCapture is where a capture begins to be one that must stand back: what is smaller is soon
+	// complete.
+	largeCapture = 1 << 20
 )
 
 func (l Limits) normal() Limits {
 	l.Memory, l.Disk = max(l.Memory, 0), max(l.Disk, 0)
-	l.Items, l.PromoteBelow = max(l.Items, 0), max(l.PromoteBelow, 0)
+	l.Items, l.Body, l.PromoteBelow = max(l.Items, 0), max(l.Body, 0), max(l.PromoteBelow, 0)
 	if l.Variants <= 0 {
 		l.Variants = defaultVariants
 	}
@@ -144,20 +152,44 @@ func (l *ledger) makeRoom(bytes int64, items int) (victims []*Entry, ok bool) {
 	}
 }
 
-// reserve books n bytes for a capture that holds have already. Whatever it returns, the caller
-// buries the victims.
-func (l *ledger) reserve(have, n int64) (victims []*Entry, err error) {
+// fits reports whether something that costs n bytes can be stored at all.
+func (l *ledger) fits(n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.capacity > 0 && n <= l.capacity
+}
+
+// booking is what reserve has booked.
+type booking struct {
+	bytes   int64    // of them
+	free    int64    // what the budget has left after that
+	victims []*Entry // for the caller to bury, whatever else reserve returns
+}
+
+// reserve books n bytes for a capture that holds have already, and up to ahead more as far as nothing
+// is evicted for them. partial: more is to come; such a capture, once it is large, evicts only while the
+// others hold no more than half the budget. Of many that compete for it few would be stored in the end,
+// and the rest would have emptied the store for nothing.
+func (l *ledger) reserve(have, n, ahead int64, partial bool) (b booking, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.capacity == 0 || have+n > l.capacity {
-		return nil, ErrTooBig
+		return b, ErrTooBig
 	}
-	victims, ok := l.makeRoom(n, 0)
-	if !ok {
-		return victims, ErrFull
+	if partial && have+n > largeCapture && l.reserved-have > l.capacity/2 {
+		if _, over := l.over(n, 0); over {
+			return b, ErrFull
+		}
 	}
-	l.reserved += n
-	return victims, nil
+	var ok bool
+	if b.victims, ok = l.makeRoom(n, 0); !ok {
+		return b, ErrFull
+	}
+	free := l.capacity - l.entries.bytes() - l.reserved - n
+	ahead = max(min(ahead, free, l.capacity-have-n), 0)
+	b.bytes, b.free = n+ahead, free-ahead
+	l.reserved += b.bytes
+	return b, nil
 }
 
 func (l *ledger) release(n int64) {

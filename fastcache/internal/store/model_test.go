@@ -29,6 +29,16 @@ var modelKeys = map[string]string{
 
 var modelNames = []string{"Accept", "Cookie", "X-A"}
 
+var modelTags = []string{"t1", "t2", "t3", "t4"}
+
+func drawTags(t *rapid.T, least int) []string {
+	return sorted(rapid.SliceOfNDistinct(rapid.SampledFrom(modelTags), least, 3, rapid.ID).Draw(t, "tags"))
+}
+
+func (w *modelEntry) carries(tags []string) bool {
+	return slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(w.resp.Tags, tag) })
+}
+
 // modelEntry is what the model knows of a stored response.
 type modelEntry struct {
 	names  []string
@@ -99,6 +109,7 @@ func (m *model) newResponse(t *rapid.T) *store.Response {
 		Born:   m.clock.Now().Add(time.Duration(m.n)),
 		Flags:  store.Flags(m.n),
 		Vary:   sorted(rapid.SliceOfNDistinct(rapid.SampledFrom(modelNames), 0, 2, rapid.ID).Draw(t, "vary")),
+		Tags:   drawTags(t, 0),
 	}
 	if d := rapid.IntRange(0, 100).Draw(t, "seconds"); d > 0 {
 		r.Discard = m.clock.Now().Add(time.Duration(d) * time.Second)
@@ -256,7 +267,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			if rapid.Bool().Draw(t, "chunked") {
 				declared = -1
 			}
-			fate := rapid.SampledFrom([]string{"commit", "commit", "commit", "discard", "short", "purged", "done"}).Draw(t, "fate")
+			fate := rapid.SampledFrom([]string{"commit", "commit", "commit", "commit", "discard", "short", "purged", "tags purged", "other tags purged", "done"}).Draw(t, "fate")
 
 			f := m.s.Fetch(key)
 			defer f.Done()
@@ -298,6 +309,23 @@ func (m *model) actions() map[string]func(*rapid.T) {
 					t.Fatalf("commit after a purge: %v", err)
 				}
 				return
+			case "tags purged":
+				if len(r.Tags) == 0 {
+					return
+				}
+				m.purgeTags(t, append(drawTags(t, 0), r.Tags[0]), rapid.Bool().Draw(t, "soft"))
+				if _, err := w.Commit(r, h); !errors.Is(err, store.ErrPurged) {
+					t.Fatalf("commit after a purge of its tag: %v", err)
+				}
+				return
+			case "other tags purged":
+				var others []string
+				for _, tag := range modelTags {
+					if !slices.Contains(r.Tags, tag) {
+						others = append(others, tag)
+					}
+				}
+				m.purgeTags(t, others, rapid.Bool().Draw(t, "soft"))
 			case "done":
 				f.Done()
 				if _, err := w.Commit(r, h); !errors.Is(err, store.ErrPurged) {
@@ -330,6 +358,26 @@ func (m *model) actions() map[string]func(*rapid.T) {
 				if w.entry == e {
 					r.Vary = w.names
 				}
+			}
+			if rapid.IntRange(0, 4).Draw(t, "tags fenced") == 0 {
+				f := m.s.Fetch(key)
+				defer f.Done()
+				tags := drawTags(t, 1)
+				concerned := slices.ContainsFunc(m.keys[key], func(w *modelEntry) bool { return w.entry == e && w.carries(tags) }) ||
+					(&modelEntry{resp: r}).carries(tags)
+				m.purgeTags(t, tags, true)
+				_, err := f.Refresh(e, r)
+				if errors.Is(err, store.ErrPurged) != concerned || err != nil && !concerned && !m.lossy {
+					t.Fatalf("refresh after a purge of tags, concerned %t: %v", concerned, err)
+				}
+				if err == nil {
+					for _, w := range m.keys[key] {
+						if w.entry == e {
+							w.resp, w.stale = r, false
+						}
+					}
+				}
+				return
 			}
 			if rapid.IntRange(0, 4).Draw(t, "fenced") == 0 {
 				f := m.s.Fetch(key)
@@ -377,11 +425,12 @@ func (m *model) actions() map[string]func(*rapid.T) {
 					want += m.purged(key, soft)
 				}
 			}
-			got := m.s.PurgeFunc(func(key string) bool { return strings.HasPrefix(key, prefix) }, soft, store.Purged)
-			if got > want || !m.lossy && got != want {
-				t.Fatalf("purged %d, model %d", got, want)
+			got, err := m.s.PurgeFunc(t.Context(), func(key string) bool { return strings.HasPrefix(key, prefix) }, soft, store.Purged)
+			if err != nil || got > want || !m.lossy && got != want {
+				t.Fatalf("purged %d, model %d, %v", got, want, err)
 			}
 		},
+		"purge tags": func(t *rapid.T) { m.purgeTags(t, drawTags(t, 0), rapid.Bool().Draw(t, "soft")) },
 		"wait": func(t *rapid.T) {
 			m.clock.Advance(time.Duration(rapid.IntRange(1, 50).Draw(t, "seconds")) * time.Second)
 			m.s.Sweep()
@@ -425,6 +474,26 @@ func (m *model) purged(key string, soft bool) int {
 		w.stale = true
 	}
 	return len(m.keys[key])
+}
+
+func (m *model) purgeTags(t *rapid.T, tags []string, soft bool) {
+	want := 0
+	for key := range m.keys {
+		if !soft {
+			want += m.drop(key, func(w *modelEntry) bool { return w.carries(tags) })
+			continue
+		}
+		for _, w := range m.keys[key] {
+			if w.carries(tags) {
+				w.stale = true
+				want++
+			}
+		}
+	}
+	got, err := m.s.PurgeTags(t.Context(), tags, soft, store.Purged)
+	if err != nil || got > want || !m.lossy && got != want {
+		t.Fatalf("purge of tags %q: %d, model %d, %v", tags, got, want, err)
+	}
 }
 
 func (m *model) purge(t *rapid.T, key string, soft bool) {

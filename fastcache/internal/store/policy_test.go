@@ -106,20 +106,31 @@ func TestEviction_FloodLeavesTheHotSet(t *testing.T) {
 }
 
 // TestEviction_GhostsComeBack: a key that returns soon after its eviction goes to the main queue and
-// survives a flood that it would not survive in the small one.
+// survives a flood that it would not survive in the small one. Not in every store: a ghost's group has
+// four places, and the hash that fills them is seeded at random.
 func TestEviction_GhostsComeBack(t *testing.T) {
-	s := open(t, store.Options{Limits: store.Limits{Memory: 64 << 20, Items: 100}})
-	fill := func(prefix string, n int) {
-		for i := range n {
-			put(t, s, fmt.Sprint(prefix, i), nil, response(200), nil)
+	const stores = 40
+	back := 0
+	for range stores {
+		s := open(t, store.Options{Limits: store.Limits{Memory: 64 << 20, Items: 100}})
+		fill := func(prefix string, n int) {
+			for i := range n {
+				put(t, s, fmt.Sprint(prefix, i), nil, response(200), nil)
+			}
 		}
+		put(t, s, "ghost", nil, response(200), nil)
+		fill("a", 120)
+		mustMiss(t, s, "ghost", nil)
+		put(t, s, "ghost", nil, response(200), nil)
+		fill("b", 150)
+		if e, _ := s.Lookup([]byte("ghost"), nil); e != nil {
+			back++
+		}
+		s.Close()
 	}
-	put(t, s, "ghost", nil, response(200), nil)
-	fill("a", 120)
-	mustMiss(t, s, "ghost", nil)
-	put(t, s, "ghost", nil, response(200), nil)
-	fill("b", 150)
-	mustHit(t, s, "ghost", nil, nil)
+	if back < stores*3/4 {
+		t.Errorf("the ghost was remembered in %d of %d stores", back, stores)
+	}
 }
 
 func TestWheel_Model(t *testing.T) {

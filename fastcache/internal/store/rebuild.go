@@ -47,25 +47,40 @@ const (
 )
 
 // readDir brings the entries of one shard directory into the index, once, and deletes what is left
-// over there: temporary files, bodies without a sidecar, sidecars that are damaged, of another version
-// or out of date. Files that this process made, and files that are not ours, are left alone. false: for
+// over there: temporary files, bodies without a sidecar, sidecars that are damaged, of another version,
+// out of date or purged. Files that this process made, and files that are not ours, are left alone. false: for
 // a passing reason not everything could be read.
 func (s *Store) readDir(i byte) bool {
 	d := &s.dirs[i]
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.read || s.closed.Load() || !s.onDisk {
+	if d.read || !s.onDisk {
 		return true
+	}
+	if s.closed.Load() || !s.readFiles(i) {
+		return false
+	}
+	d.read = true
+	if s.dirsRead.Add(1) == int32(len(s.dirs)) {
+		s.dropJournals()
+	}
+	return true
+}
+
+func (s *Store) readFiles(i byte) bool {
+	fateOf, ok := s.fates()
+	if !ok {
+		return false
 	}
 	dir := filepath.Join(s.path, hex.EncodeToString([]byte{i}))
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		// No directory, no entries; nor are there any when the name is taken by something else.
-		d.read = !passing(err)
 		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
 			s.diskError(faultRead, "reading a shard directory", dir, err)
+			s.keepJournals()
 		}
-		return d.read
+		return !passing(err)
 	}
 
 	// Numbers in between are of this process. Those above it come from a clock that was ahead of
@@ -91,28 +106,40 @@ func (s *Store) readDir(i byte) bool {
 	complete := true
 	for _, f := range metas {
 		if s.closed.Load() {
-			return true
+			return false
 		}
 		body := string(appendName(nil, f.digest, f.seq))
 		delete(orphans, body)
-		complete = s.readEntry(f, filepath.Join(dir, body)) && complete
+		complete = s.readEntry(f, filepath.Join(dir, body), fateOf(f.seq)) && complete
 	}
 	for name := range orphans {
 		s.unlink(filepath.Join(dir, name))
 	}
-	d.read = complete
 	_ = unix.Rmdir(dir) // fails when something is left in it, as it should
 	return complete
 }
 
 // readEntry brings one entry into the index, or deletes its files. false: neither, for a passing
 // reason.
-func (s *Store) readEntry(f fileName, path string) bool {
-	e, err := s.loadEntry(f, path)
-	switch {
-	case err == nil && s.adopt(e, path+metaSuffix):
+func (s *Store) readEntry(f fileName, path string, fate fate) bool {
+	if fate == fateGone {
+		if !s.unlink(path + metaSuffix) {
+			s.keepJournals()
+		}
+		s.unlink(path)
 		return true
-	case err == nil || errors.Is(err, errExpired):
+	}
+	e, tags, err := s.loadEntry(f, path)
+	if err == nil && fate == fateStale && !e.Stale() {
+		e.mark.Or(markStale)
+		if s.markSidecar(e) != nil {
+			err = errUnmarked
+		}
+	}
+	switch {
+	case err == nil && s.adopt(e, tags, path+metaSuffix):
+		return true
+	case err == nil || errors.Is(err, errExpired) || errors.Is(err, errUnmarked):
 	case passing(err):
 		s.diskError(faultRead, "reading a sidecar", path+metaSuffix, err)
 		return false
@@ -125,33 +152,36 @@ func (s *Store) readEntry(f fileName, path string) bool {
 	return true
 }
 
-var errExpired = errors.New("out of date")
+var (
+	errExpired  = errors.New("out of date")
+	errUnmarked = errors.New("a soft purge could not be finished")
+)
 
-func (s *Store) loadEntry(f fileName, path string) (*Entry, error) {
+func (s *Store) loadEntry(f fileName, path string) (e *Entry, tags []string, err error) {
 	buf := metaBuffers.Get().(*[]byte)
 	defer metaBuffers.Put(buf)
 	raw, err := readSidecar(path+metaSuffix, buf)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rec, err := parseSidecar(raw)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	key := string(rec.key)
 	if digestOf(key) != f.digest {
-		return nil, errors.New("sidecar belongs to another key")
+		return nil, nil, errors.New("sidecar belongs to another key")
 	}
 	st, err := os.Lstat(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !st.Mode().IsRegular() || st.Size() != rec.size {
-		return nil, fmt.Errorf("body is %v of %d bytes instead of a file of %d", st.Mode().Type(), st.Size(), rec.size)
+		return nil, nil, fmt.Errorf("body is %v of %d bytes instead of a file of %d", st.Mode().Type(), st.Size(), rec.size)
 	}
-	e := &Entry{
+	e = &Entry{
 		res:       &resource{store: s, key: key},
-		scheme:    s.schemes.of(rec.names()),
+		scheme:    s.schemes.of(rec.vary.names()),
 		vkey:      string(rec.vkey),
 		size:      rec.size,
 		seq:       f.seq,
@@ -161,17 +191,17 @@ func (s *Store) loadEntry(f fileName, path string) (*Entry, error) {
 	}
 	if e.deadline != 0 && int64(e.deadline) <= s.now().Unix() {
 		s.ledger.note(Expired)
-		return nil, errExpired
+		return nil, nil, errExpired
 	}
 	e.born.Store(rec.born)
 	if rec.stale {
 		e.mark.Store(markStale)
 	}
-	return e, nil
+	return e, rec.tags.names(), nil
 }
 
 // adopt puts e into the index. false: a newer response holds its place, or there is no room for it.
-func (s *Store) adopt(e *Entry, meta string) bool {
+func (s *Store) adopt(e *Entry, tags []string, meta string) bool {
 	hash := s.hashKey(e.res.key)
 	sh := s.shardOf(hash)
 	sh.mu.Lock()
@@ -213,8 +243,9 @@ func (s *Store) adopt(e *Entry, meta string) bool {
 		sh.insert(hash, res)
 	}
 	res.set.Store(old.without(replaced, e))
+	s.tags.enter(e, tags)
 	for _, o := range replaced {
-		s.dropSidecar(o)
+		s.retire(o)
 	}
 	s.dropBodies(replaced)
 	s.loaded.Add(1)

@@ -48,7 +48,7 @@ func TestRebuild_Restores(t *testing.T) {
 	if e, _ := s.Lookup([]byte("soft"), nil); e == nil || !e.Stale() {
 		t.Error("the soft purge was forgotten")
 	}
-	if st := s.Stats(); st.Loaded != 2 || st.Entries != 2 || st.Evictions[store.Expired] != 1 {
+	if st := s.Stats(); st.Loaded != 2 || st.Entries != 2 || st.Evictions[store.Expired] != 1 || st.RebuildDone != 256 || st.RebuildTotal != 256 {
 		t.Errorf("%+v", st)
 	}
 	// The refreshed response survives too, and the mark is gone.
@@ -85,6 +85,9 @@ func TestRebuild_Meanwhile(t *testing.T) {
 	s, err := store.Open(o)
 	must(t, err)
 	defer s.Close()
+	if st := s.Stats(); st.RebuildDone == st.RebuildTotal || st.RebuildTotal != 256 {
+		t.Errorf("at the start: %+v", st)
+	}
 	early := 0
 	for i := 0; i < n; i += 3 {
 		key := fmt.Sprint("http://a/", i)
@@ -136,7 +139,7 @@ func TestRebuild_NothingPurgedComesBack(t *testing.T) {
 	s.Close()
 	s, err := store.Open(o)
 	must(t, err)
-	if n := s.PurgeFunc(func(string) bool { return true }, false, store.Purged); n != 500 {
+	if n := purgeFunc(t, s, func(string) bool { return true }, false); n != 500 {
 		t.Errorf("purged %d", n)
 	}
 	s.Close()
@@ -222,7 +225,7 @@ func TestPurge_Fence(t *testing.T) {
 			s := open(t, o)
 			purge := func(soft bool) {
 				if pattern {
-					s.PurgeFunc(func(key string) bool { return key == "https://a:8443/x" }, soft, store.Purged)
+					purgeFunc(t, s, func(key string) bool { return key == "https://a:8443/x" }, soft)
 				} else {
 					s.Purge("http://a/x", soft, store.Purged)
 				}
@@ -303,7 +306,7 @@ func TestPurge_Big(t *testing.T) {
 	})
 	for _, soft := range []bool{true, false} {
 		start := time.Now()
-		if got := s.PurgeFunc(func(key string) bool { return key != "hot" }, soft, store.Purged); got != n {
+		if got := purgeFunc(t, s, func(key string) bool { return key != "hot" }, soft); got != n {
 			t.Errorf("purged %d of %d", got, n)
 		}
 		t.Logf("soft=%t: %d entries in %v", soft, n, time.Since(start))
@@ -363,14 +366,19 @@ func churnStep(t *testing.T, s *store.Store, dice uint64, hits *atomic.Int64) {
 		r := response(200, vary...)
 		r.Header.Set("X-Key", key)
 		r.Discard = time.Now().Add(time.Duration(dice>>40%4) * time.Second)
+		if dice>>42%3 == 0 {
+			r.Tags = []string{fmt.Sprint("t", dice>>44%5)}
+		}
 		p := crashBody(key, []int{0, 50, 3000, 9000, 20_000}[dice>>32%5])
 		if _, err := store1(s, key, h, r, p); err != nil && !errors.Is(err, store.ErrPurged) && !errors.Is(err, store.ErrFull) {
 			t.Error(err)
 		}
 	case op < 9:
 		s.Purge(key, dice>>32%2 == 0, store.Purged)
+	case op < 10 && dice>>32%4 == 1:
+		purgeTags(t, s, dice>>34%2 == 0, fmt.Sprint("t", dice>>44%5), fmt.Sprint("t", dice>>47%5))
 	case op < 10 && dice>>32%4 == 0:
-		s.PurgeFunc(func(k string) bool { return len(k) > 0 && k[len(k)-1] == key[len(key)-1] }, false, store.Invalidated)
+		purgeFunc(t, s, func(k string) bool { return len(k) > 0 && k[len(k)-1] == key[len(key)-1] }, dice>>34%2 == 0)
 	case op < 11:
 		for key, variants := range s.Keys {
 			if key == "" || variants == 0 {
@@ -393,6 +401,9 @@ func churnStep(t *testing.T, s *store.Store, dice uint64, hits *atomic.Int64) {
 		case op < 13:
 			r := response(200, vary...)
 			r.Header.Set("X-Key", key)
+			if dice>>42%2 == 0 {
+				r.Tags = []string{fmt.Sprint("t", dice>>44%5)}
+			}
 			if _, err := s.Refresh(e, r); err != nil && !errors.Is(err, store.ErrGone) {
 				t.Error(err)
 			}

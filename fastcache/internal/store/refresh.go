@@ -6,11 +6,14 @@ import (
 )
 
 // Refresh gives e a new response after a 304 has confirmed its body, and clears a soft purge's mark.
-// The entry keeps its variant key, whatever r.Vary says. It fails with ErrGone when e has left the
+// The entry keeps its variant key, whatever r.Vary says; its tags are r's from now on. It fails with ErrGone when e has left the
 // store, or must leave it for a longer sidecar to fit; or with a disk error, and e is then as it was.
 func (s *Store) Refresh(e *Entry, r *Response) (*Entry, error) { return s.refresh(e, r, nil) }
 
 func (s *Store) refresh(e *Entry, r *Response, f *Fetch) (*Entry, error) {
+	if !strictlySorted(r.Tags) {
+		return nil, ErrTags
+	}
 	next := renewal{deadline: deadlineOf(r.Discard)}
 	if !s.onDisk {
 		next.warm = newWarm(e, r, e.warm.Load().body)
@@ -48,7 +51,7 @@ func (s *Store) renew(e *Entry, r *Response, f *Fetch, next renewal, temp string
 	case s.closed.Load():
 		sh.mu.Unlock()
 		return nil, ErrClosed
-	case f != nil && f.fenced():
+	case f != nil && (f.fenced(r.Tags) || f.bars.any() && f.bars.meet(s.tags.of(e))):
 		sh.mu.Unlock()
 		return nil, ErrPurged
 	case e.gone():
@@ -68,6 +71,7 @@ func (s *Store) renew(e *Entry, r *Response, f *Fetch, next renewal, temp string
 	if ok {
 		e.born.Store(nanosOf(r.Born))
 		e.mark.And(^uint32(markStale))
+		s.tags.change(e, r.Tags)
 		if s.onDisk {
 			s.ledger.keep(e, r, nil)
 		}

@@ -14,10 +14,10 @@ import (
 	"unsafe"
 )
 
-// The sidecar, version 3. Integers are little-endian; a string is its length and its bytes.
+// The sidecar, version 4. Integers are little-endian; a string is its length and its bytes.
 //
 //	offset  size
-//	0       4     magic "FCH3", the version in its last byte
+//	0       4     magic "FCH4", the version in its last byte
 //	4       4     total length
 //	8       4     CRC-32C of everything but itself and the mark
 //	12      1     mark: 0x00, or 0xff for stale; rewritten in place by a soft purge
@@ -33,13 +33,14 @@ import (
 //	68            key: u32 string
 //	              variant key: u32 string
 //	              Vary: u16 count, u16 strings, strictly ascending
+//	              tags: as Vary
 //	              header: u16 count, then name (u16 string), u16 count, values (u32 strings);
 //	              names strictly ascending
 //
 // There is one encoding of a record and nothing else decodes: that is what lets the decoder be
 // strict. The mark's two values differ in all bits, so that no flipped bit turns one into the other.
 const (
-	sidecarMagic = "FCH3"
+	sidecarMagic = "FCH4"
 	sidecarFixed = 68
 
 	// maxSidecar bounds what a reader takes in; a response whose header is larger is not stored.
@@ -69,6 +70,7 @@ type record struct {
 	crc       uint32
 	key, vkey []byte
 	vary      fields // count names
+	tags      fields // count names
 	header    fields // count lines
 }
 
@@ -105,12 +107,16 @@ func appendSidecar(dst []byte, o sidecarOf, r *Response) ([]byte, error) {
 	b = le.AppendUint32(b, o.crc)
 	b = appendString32(b, o.key)
 	b = appendString32(b, o.vkey)
-	fits := len(o.names) <= math.MaxUint16 && len(r.Header) <= math.MaxUint16
-	b = le.AppendUint16(b, uint16(len(o.names)))
-	for _, name := range o.names {
-		fits = fits && len(name) <= math.MaxUint16
-		b = le.AppendUint16(b, uint16(len(name)))
-		b = append(b, name...)
+	fits := len(o.names) <= math.MaxUint16 && len(r.Tags) <= math.MaxUint16 && len(r.Header) <= math.MaxUint16
+	for _, list := range [...][]string{o.names, r.Tags} {
+		b = le.AppendUint16(b, uint16(len(list)))
+		for _, name := range list {
+			b = le.AppendUint16(b, uint16(len(name)))
+			b = append(b, name...)
+			if fits = fits && len(name) <= math.MaxUint16 && len(b)-at <= maxSidecar; !fits {
+				break
+			}
+		}
 	}
 	var space [32]string
 	names := space[:0]
@@ -186,20 +192,12 @@ func parseSidecar(b []byte) (rec record, err error) {
 	rec.key = in.string32()
 	rec.vkey = in.string32()
 
-	rec.vary.count = in.uint16()
-	start := in.rest
-	var last []byte
-	for i := range rec.vary.count {
-		name := in.string16()
-		if in.bad || i > 0 && string(last) >= string(name) {
-			return rec, errSidecar
-		}
-		last = name
-	}
-	rec.vary.raw = start[:len(start)-len(in.rest)]
+	rec.vary = in.names()
+	rec.tags = in.names()
 
 	rec.header.count = in.uint16()
 	rec.header.raw = in.rest
+	var last []byte
 	for i := range rec.header.count {
 		name := in.string16()
 		if in.bad || i > 0 && string(last) >= string(name) {
@@ -218,13 +216,13 @@ func parseSidecar(b []byte) (rec record, err error) {
 	return rec, nil
 }
 
-// names returns the Vary list.
-func (rec *record) names() []string {
-	if rec.vary.count == 0 {
+// names returns a copy of what reader.names has read.
+func (f fields) names() []string {
+	if f.count == 0 {
 		return nil
 	}
-	in := reader{rest: rec.vary.raw}
-	names := make([]string, rec.vary.count)
+	in := reader{rest: f.raw}
+	names := make([]string, f.count)
 	for i := range names {
 		names[i] = string(in.string16())
 	}
@@ -243,7 +241,8 @@ func (rec *record) response() *Response {
 		StaleIfError:         time.Duration(rec.lifetimes[2]),
 		Discard:              timeOf(rec.discard),
 		Flags:                rec.flags,
-		Vary:                 rec.names(),
+		Vary:                 rec.vary.names(),
+		Tags:                 rec.tags.names(),
 	}
 	in := reader{rest: slices.Clone(rec.header.raw)}
 	values := 0
@@ -295,6 +294,22 @@ func (in *reader) uint16() int {
 		return int(binary.LittleEndian.Uint16(b))
 	}
 	return 0
+}
+
+// names takes a list of strictly ascending names.
+func (in *reader) names() fields {
+	f := fields{count: in.uint16()}
+	start := in.rest
+	var last []byte
+	for i := range f.count {
+		name := in.string16()
+		if in.bad = in.bad || i > 0 && string(last) >= string(name); in.bad {
+			return fields{}
+		}
+		last = name
+	}
+	f.raw = start[:len(start)-len(in.rest)]
+	return f
 }
 
 func (in *reader) string16() []byte {

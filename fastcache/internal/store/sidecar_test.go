@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"runtime"
@@ -36,6 +37,7 @@ func drawResponse(t *rapid.T) *store.Response {
 		Discard:              instant.Draw(t, "discard"),
 		Flags:                store.Flags(rapid.Byte().Draw(t, "flags")),
 		Vary:                 sorted(vary),
+		Tags:                 sorted(rapid.SliceOfNDistinct(rapid.String(), 0, 4, rapid.ID).Draw(t, "tags")),
 	}
 }
 
@@ -72,6 +74,7 @@ func TestSidecar_RoundTrip(t *testing.T) {
 
 func TestSidecar_EveryBitFlipIsSeen(t *testing.T) {
 	r := response(200, "Accept-Encoding")
+	r.Tags = []string{"a", "b"}
 	b, err := store.EncodeSidecar("https://example.com/", "gzip", r.Vary, 10, 77, r)
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +116,25 @@ func TestSidecar_Bounds(t *testing.T) {
 	if _, err := store.EncodeSidecar("k", "", nil, 0, 0, r); !errors.Is(err, store.ErrTooBig) {
 		t.Errorf("a name of 64 KiB: %v", err)
 	}
+	r = response(200)
+	r.Tags = []string{strings.Repeat("t", 1<<16)}
+	if _, err := store.EncodeSidecar("k", "", nil, 0, 0, r); !errors.Is(err, store.ErrTooBig) {
+		t.Errorf("a tag of 64 KiB: %v", err)
+	}
+	for _, list := range [][]string{{"a", "a"}, {"b", "a"}} {
+		r.Tags = list
+		b, err := store.EncodeSidecar("k", "", nil, 0, 0, r)
+		if _, _, _, derr := store.DecodeSidecar(b); err != nil || derr == nil {
+			t.Errorf("tags %q: %v, %v", list, err, derr)
+		}
+	}
+	r.Tags = nil
+	for i := range 1 << 16 {
+		r.Tags = append(r.Tags, fmt.Sprintf("%05d", i))
+	}
+	if _, err := store.EncodeSidecar("k", "", nil, 0, 0, r); !errors.Is(err, store.ErrTooBig) {
+		t.Errorf("64 Ki tags: %v", err)
+	}
 	for _, status := range []int{-1, 0, 99, 1000, 1 << 16} {
 		if _, err := store.EncodeSidecar("k", "", nil, 0, 0, response(status)); err == nil {
 			t.Errorf("status %d is encoded", status)
@@ -142,12 +164,13 @@ func TestResponse_AppendingToOneLineLeavesTheNextAlone(t *testing.T) {
 func FuzzSidecar(f *testing.F) {
 	r := response(200, "Accept", "Cookie")
 	r.Discard = time.Now().Add(time.Hour)
+	r.Tags = []string{"", "a", "ab"}
 	b, _ := store.EncodeSidecar("https://example.com/x", "v", r.Vary, 10, 77, r)
 	f.Add(b, false)
 	f.Add(b, true)
 	b, _ = store.EncodeSidecar("", "", nil, 0, 0, &store.Response{Status: 999})
 	f.Add(b, true)
-	f.Add([]byte("FCH4"), false)
+	f.Add([]byte("FCH5"), false)
 	f.Add([]byte{}, true)
 	f.Fuzz(func(t *testing.T, b []byte, sealed bool) {
 		if sealed {

@@ -58,6 +58,10 @@ type Stats struct {
 	// Rebuilding is true until the files of earlier runs have been read.
 	Rebuilding bool
 
+	// RebuildDone is how many of the RebuildTotal directories of earlier runs have been read. The
+	// total is 256, or 0 without a disk tier. Done stays below it when one cannot be read.
+	RebuildDone, RebuildTotal int
+
 	// Loaded is the number of entries that the rebuild found and kept.
 	Loaded int64
 
@@ -74,6 +78,9 @@ func (s *Store) Stats() Stats {
 		Loaded:     s.loaded.Load(),
 		Damaged:    s.damaged.Load(),
 		DiskErrors: s.diskErrors.Load(),
+	}
+	if s.onDisk {
+		st.RebuildDone, st.RebuildTotal = int(s.dirsRead.Load()), len(s.dirs)
 	}
 	select {
 	case <-s.ready:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -67,11 +68,16 @@ type Store struct {
 	promoteBelow atomic.Int64  // largest body to bring into RAM, -1 for none
 	bufferBelow  atomic.Int64  // largest body that a Writer holds in RAM, with a disk tier
 
+	maxBody atomic.Int64 // largest body to store, MaxInt64 for any
+
 	shards    [numShards]shard
 	schemes   schemes
+	tags      tagIndex
 	ledger    ledger
 	reaper    reaper
 	dirs      [256]directory
+	dirsRead  atomic.Int32
+	journals  journals
 	verifying [64]sync.Mutex // striped by Entry.seq: one checksum run per entry
 	faults    faults
 	sweeping  sync.Mutex // held by a pass of the sweeper: who gets it finds the pass complete
@@ -225,6 +231,10 @@ func (s *Store) setSizes(l Limits) {
 		below = -1 // not even empty bodies
 	}
 	s.promoteBelow.Store(below)
+	s.maxBody.Store(math.MaxInt64)
+	if l.Body > 0 {
+		s.maxBody.Store(l.Body)
+	}
 	s.reaper.setLimit(backlogFor(l.Disk))
 }
 
@@ -288,7 +298,7 @@ func (s *Store) bury(dead []*Entry) {
 		found := set != nil && slices.Contains(set.list, e)
 		if found {
 			s.replaceSet(sh, hash, e.res, set.without([]*Entry{e}, nil))
-			s.dropSidecar(e)
+			s.retire(e)
 		}
 		sh.mu.Unlock()
 		if found {
@@ -307,8 +317,10 @@ func (s *Store) replaceSet(sh *shard, hash uint64, res *resource, set *variants)
 	}
 }
 
-// dropSidecar unlinks the sidecar of an entry that leaves the index. The caller holds shard.mu.
-func (s *Store) dropSidecar(e *Entry) {
+// retire takes an entry that leaves the index out of the tag index, and unlinks its sidecar. The
+// caller holds shard.mu.
+func (s *Store) retire(e *Entry) {
+	s.tags.leave(e)
 	if s.onDisk && !s.closed.Load() {
 		s.unlink(s.bodyPath(digestOf(e.res.key), e.seq) + metaSuffix)
 	}
@@ -319,7 +331,9 @@ func (s *Store) dropBodies(dead []*Entry) {
 	if !s.onDisk || s.closed.Load() {
 		return
 	}
-	for _, e := range dead {
-		s.reaper.add(corpse{digestOf(e.res.key), e.seq, blocks(e.size)})
+	corpses := make([]corpse, len(dead))
+	for i, e := range dead {
+		corpses[i] = corpse{digest: digestOf(e.res.key), seq: e.seq, size: blocks(e.size)}
 	}
+	s.reaper.add(corpses, nil)
 }

@@ -112,6 +112,31 @@ func put(t testing.TB, s *store.Store, key string, h http.Header, r *store.Respo
 	return e
 }
 
+func purgeFunc(t testing.TB, s *store.Store, match func(string) bool, soft bool) int {
+	t.Helper()
+	n, err := s.PurgeFunc(t.Context(), match, soft, store.Purged)
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+func purgeTags(t testing.TB, s *store.Store, soft bool, tags ...string) int {
+	t.Helper()
+	n, err := s.PurgeTags(t.Context(), tags, soft, store.Purged)
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+// tagged is response with tags.
+func tagged(tags ...string) *store.Response {
+	r := response(200)
+	r.Tags = tags
+	return r
+}
+
 func readBody(e *store.Entry) ([]byte, error) {
 	b, err := e.Open()
 	if err != nil {

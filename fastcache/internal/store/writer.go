@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// reserveStep is what a capture of unknown length reserves at a time once it is on disk.
+	// reserveStep is how far a capture on disk reserves ahead of what has arrived, where the budget has
+	// room to spare. Nothing is evicted for bytes that may never come.
 	reserveStep = 256 << 10
 
 	// With a disk tier a body is held in RAM until it is complete if it is not larger than
@@ -21,9 +22,12 @@ const (
 	minBuffer = 64 << 10
 	maxBuffer = 1 << 20
 
-	// The chunks of a body of unknown length grow from minChunk to maxChunk by doubling.
-	minChunk = 4 << 10
-	maxChunk = 256 << 10
+	// The chunks of a buffered body grow from minChunk to maxChunk by doubling; with a known length the
+	// first one is firstChunk, or all of it if that is less. In RAM-only mode they are what a capture
+	// holds, and evicts for, ahead of what has arrived.
+	minChunk   = 4 << 10
+	firstChunk = 64 << 10
+	maxChunk   = 256 << 10
 )
 
 // Writer captures one response body. It is for one goroutine. Commit or Discard ends it; one of them
@@ -32,6 +36,7 @@ type Writer struct {
 	s        *Store
 	f        *Fetch
 	declared int64 // -1 when unknown
+	most     int64 // largest body that is stored
 	size     int64 // written so far
 	crc      uint32
 	reserved int64    // in the ledger
@@ -43,23 +48,22 @@ type Writer struct {
 	err      error  // why the capture is over; nil while it goes on
 }
 
-// Create starts capturing a response of size bytes, -1 when that is unknown. It reserves what is
-// known at once: ErrTooBig when that can never fit, ErrFull when it does not now.
+// Create starts capturing a response of size bytes, -1 when that is unknown; ErrTooBig when that can
+// never be stored. Room is not taken before the bytes arrive: a length is a promise, and who breaks it
+// must not have emptied the store.
 func (f *Fetch) Create(size int64) (*Writer, error) {
 	s := f.s
 	if s.closed.Load() {
 		return nil, ErrClosed
 	}
-	w := &Writer{s: s, f: f, declared: max(size, -1), limit: s.bufferBelow.Load()}
+	w := &Writer{s: s, f: f, declared: max(size, -1), most: s.maxBody.Load(), limit: s.bufferBelow.Load()}
 	if size > w.limit {
 		w.limit = -1
 	}
 	need := w.footprint(max(size, 0))
-	if size < 0 && s.onDisk {
-		need = 0 // until it is more than a buffer
-	}
-	if err := w.reserve(need); err != nil {
-		return nil, err
+	// Rounding up may have overflowed.
+	if size > w.most || need < 0 || !s.ledger.fits(need) {
+		return nil, ErrTooBig
 	}
 	return w, nil
 }
@@ -72,27 +76,24 @@ func (w *Writer) footprint(n int64) int64 {
 	return n + entryOverhead
 }
 
-// reserve raises the reservation to total, or fails.
-func (w *Writer) reserve(total int64) error {
-	if total < 0 {
-		return ErrTooBig // rounding up has overflowed
-	}
-	n := max(total-w.reserved, 0)
-	victims, err := w.s.ledger.reserve(w.reserved, n)
-	w.s.bury(victims)
+// reserve raises the reservation to total, or to as much as ahead more that the budget has to spare.
+func (w *Writer) reserve(total, ahead int64, partial bool) error {
+	b, err := w.s.ledger.reserve(w.reserved, max(total-w.reserved, 0), ahead, partial)
+	w.s.bury(b.victims)
 	if err != nil {
 		return err
 	}
-	w.reserved += n
+	w.reserved += b.bytes
 	// Room on the accounts is not room on the disk while bodies wait to be unlinked.
-	for w.s.reap(true) {
+	for w.s.reap(b.free) {
 	}
 	return nil
 }
 
 // Write takes the next bytes of the body. After an error the capture is over: what it held is free
-// again at once, and every later call returns the same error: ErrTooBig and ErrFull as for Create,
-// ErrSize when there are more bytes than declared, else a disk error.
+// again at once, and every later call returns the same error: ErrTooBig when what has arrived can never
+// be stored, ErrFull when it does not fit beside the other captures in flight, ErrSize when there are
+// more bytes than declared, else a disk error.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
@@ -112,6 +113,8 @@ func (w *Writer) write(p []byte) error {
 	switch {
 	case w.s.closed.Load():
 		return ErrClosed
+	case total > w.most:
+		return ErrTooBig
 	case !w.s.onDisk:
 		if err := w.buffer(p); err != nil {
 			return err
@@ -152,34 +155,38 @@ func (w *Writer) buffer(p []byte) error {
 
 // nextChunk decides on the next chunk's size, with n bytes at hand, and pays for it.
 func (w *Writer) nextChunk(n int) (int, error) {
+	held, last := int64(0), minChunk/2
 	if w.declared >= 0 {
-		return int(w.declared), nil // all in one piece, paid for by Create
+		last = firstChunk / 2
 	}
-	held, last := int64(0), 0
 	for _, c := range w.chunks {
 		last = cap(c)
 		held += int64(last)
 	}
-	size := min(max(2*last, minChunk, n), maxChunk)
+	size := min(max(2*last, n), maxChunk)
+	if w.declared >= 0 {
+		size = int(min(int64(size), w.declared-held))
+	}
 	if w.s.onDisk {
 		return size, nil
 	}
-	err := w.reserve(w.footprint(held + int64(size)))
+	err := w.reserve(w.footprint(held+int64(size)), 0, true)
 	if err != nil && size > n {
 		size = n
-		err = w.reserve(w.footprint(held + int64(size)))
+		err = w.reserve(w.footprint(held+int64(size)), 0, true)
 	}
 	return size, err
 }
 
 // spill writes p to the temporary file, after what has been buffered.
 func (w *Writer) spill(p []byte, total int64) error {
-	need := w.footprint(total)
-	if w.declared < 0 && need > w.reserved {
-		if err := w.reserve(max(need, w.reserved+reserveStep)); err != nil {
-			if err := w.reserve(need); err != nil {
-				return err
-			}
+	if need := w.footprint(total); need > w.reserved {
+		ahead := int64(reserveStep)
+		if w.declared >= 0 {
+			ahead = min(ahead, w.footprint(w.declared)-need)
+		}
+		if err := w.reserve(need, ahead, true); err != nil {
+			return err
 		}
 	}
 	if w.file == nil {
@@ -244,8 +251,8 @@ var (
 
 // Commit stores the captured body with r, in the place of every response that would have answered the
 // same request: reqHeader is that request's header, as the origin got it. It fails, and stores
-// nothing, with ErrPurged when the key was purged since the fetch was registered, with ErrSize when
-// the body is shorter than declared, and with what Write fails with. The entry is complete on disk
+// nothing, with ErrPurged when the key or one of r's tags was purged since the fetch was registered,
+// with ErrSize when the body is shorter than declared, and with what Write fails with. The entry is complete on disk
 // when Commit returns, though not synced.
 func (w *Writer) Commit(r *Response, reqHeader http.Header) (*Entry, error) {
 	if w.err != nil {
@@ -267,7 +274,9 @@ func (w *Writer) commit(r *Response, reqHeader http.Header) (*Entry, error) {
 		return nil, ErrClosed
 	case w.declared >= 0 && w.size != w.declared:
 		return nil, ErrSize
-	case w.f.barred(): // publish decides; this spares the files
+	case !strictlySorted(r.Tags):
+		return nil, ErrTags
+	case w.f.barred(r.Tags): // publish decides; this spares the files
 		return nil, ErrPurged
 	}
 	sc := s.schemes.of(r.Vary)
@@ -287,11 +296,11 @@ func (w *Writer) commit(r *Response, reqHeader http.Header) (*Entry, error) {
 		e.res = &resource{store: s, key: w.f.key} // for the price; publish sets the one in the index
 		e.seq = s.seq.Add(1)
 		warm := newWarm(e, r, w.join())
-		if err := w.reserve(warm.bytes); err != nil {
+		if err := w.reserve(warm.bytes, 0, false); err != nil {
 			return nil, err
 		}
 		e.warm.Store(warm)
-		return e, w.publish(e, reqHeader, "", nil)
+		return e, w.publish(e, r.Tags, reqHeader, "", nil)
 	}
 
 	path := w.newPath()
@@ -304,7 +313,7 @@ func (w *Writer) commit(r *Response, reqHeader http.Header) (*Entry, error) {
 		return nil, err
 	}
 	e.metaBlock = uint16(blocks(int64(len(meta))) / blockSize)
-	if err := w.reserve(blocks(e.size) + blocks(int64(len(meta)))); err != nil {
+	if err := w.reserve(blocks(e.size)+blocks(int64(len(meta))), 0, false); err != nil {
 		return nil, err
 	}
 	body, err := w.storeBody(e, path)
@@ -319,7 +328,7 @@ func (w *Writer) commit(r *Response, reqHeader http.Header) (*Entry, error) {
 	if !small {
 		body = nil
 	}
-	err = w.publish(e, reqHeader, path+metaSuffix, func() { s.ledger.keep(e, r, body) })
+	err = w.publish(e, r.Tags, reqHeader, path+metaSuffix, func() { s.ledger.keep(e, r, body) })
 	if err != nil {
 		s.unlink(path + metaSuffix + tempSuffix)
 		s.unlink(path)
@@ -407,7 +416,7 @@ func writeFile(path string, b []byte) error {
 // publish makes e visible: on disk by giving its sidecar the name meta, if there is one, and in the
 // index. Both happen under the shard's lock, together with the look at the fence: a purge comes
 // before, and e is not stored, or after, and finds it. warm, unless nil, is called when e is in.
-func (w *Writer) publish(e *Entry, reqHeader http.Header, meta string, warm func()) error {
+func (w *Writer) publish(e *Entry, tags []string, reqHeader http.Header, meta string, warm func()) error {
 	s, f := w.s, w.f
 	sh := s.shardOf(f.hash)
 	sh.mu.Lock()
@@ -415,7 +424,7 @@ func (w *Writer) publish(e *Entry, reqHeader http.Header, meta string, warm func
 	case s.closed.Load():
 		sh.mu.Unlock()
 		return ErrClosed
-	case f.fenced():
+	case f.fenced(tags):
 		sh.mu.Unlock()
 		return ErrPurged
 	}
@@ -441,6 +450,7 @@ func (w *Writer) publish(e *Entry, reqHeader http.Header, meta string, warm func
 			sh.insert(f.hash, res)
 		}
 		res.set.Store(old.without(drop, e))
+		s.tags.enter(e, tags)
 		if warm != nil {
 			warm()
 		}
@@ -453,7 +463,7 @@ func (w *Writer) publish(e *Entry, reqHeader http.Header, meta string, warm func
 		}
 	}
 	for _, d := range drop {
-		s.dropSidecar(d)
+		s.retire(d)
 	}
 	sh.mu.Unlock()
 	s.dropBodies(drop)
