@@ -22,6 +22,9 @@ import (
 // turns out to be damaged or gone: the caller has to ask the origin.
 func (x *exchange) serveStored(entry *store.Entry, stored *store.Response, status rfc9111.CacheStatus) (served bool) {
 	status.TTL, status.HasTTL = x.fc.ttl(stored), true
+	if x.soft {
+		status.TTL = min(status.TTL, 0)
+	}
 	h := x.w.Header()
 	notModified := rfc9111.NotModified(x.r.Header, stored.Status, stored.Header)
 	if notModified || x.r.Method == http.MethodHead || !hasBody(stored.Status) {
@@ -92,7 +95,7 @@ func (x *exchange) setStored(h http.Header, stored *store.Response, status rfc91
 		h[name] = copies[from:len(copies):len(copies)]
 	}
 	h["Age"] = []string{strconv.FormatInt(int64(x.fc.age(stored)/time.Second), 10)}
-	x.fc.addStatus(h, x.key, status)
+	x.addStatus(h, status)
 }
 
 // age is a stored response's current age in whole seconds (RFC 9111 section
@@ -105,6 +108,18 @@ func (fc *FastCache) age(stored *store.Response) time.Duration {
 // to its lifetime.
 func (fc *FastCache) ttl(stored *store.Response) time.Duration {
 	return stored.Lifetime - fc.age(stored)
+}
+
+// addStatus tells what became of the request, as the answer's header is about to
+// go out: the client, in Cache-Status, the metrics and the access log.
+func (x *exchange) addStatus(h http.Header, status rfc9111.CacheStatus) {
+	x.fc.answered(&x.seen, resultOf(status), h, x.key, status)
+}
+
+// answered is addStatus for any request, whatever the cache's part in it is.
+func (fc *FastCache) answered(seen *observation, res result, h http.Header, key []byte, status rfc9111.CacheStatus) {
+	seen.answered(res, status)
+	fc.addStatus(h, key, status)
 }
 
 // addStatus appends what this cache did to Cache-Status (RFC 9211), behind what

@@ -24,6 +24,7 @@ func parseCaddyfile(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 //		name                    <name>
 //		memory_size             <size>
 //		disk_size               <size>
+//		max_body_size           <size>
 //		max_items               <count>
 //		max_variants            <count>
 //		ttl                     <duration>
@@ -35,6 +36,7 @@ func parseCaddyfile(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 //		cache_key               <template>
 //		query_sort
 //		query_ignore            <name>...                 # repeatable
+//		no_vary_search
 //		match_header            <field> <value>...        # repeatable
 //		vary                    <field>...                # repeatable
 //		purge_allow             <address|range>...        # repeatable
@@ -88,6 +90,7 @@ func (fc *FastCache) unmarshalOption(d *caddyfile.Dispenser, option string) erro
 		"revalidate_timeout":     &fc.RevalidateTimeout,
 		"cache_key":              &fc.CacheKey,
 		"promote_below":          &fc.PromoteBelow,
+		"max_body_size":          &fc.MaxBodySize,
 	}
 	counts := map[string]*int{
 		"max_items":    &fc.MaxItems,
@@ -95,6 +98,7 @@ func (fc *FastCache) unmarshalOption(d *caddyfile.Dispenser, option string) erro
 	}
 	flags := map[string]*bool{
 		"query_sort":                  &fc.QuerySort,
+		"no_vary_search":              &fc.NoVarySearch,
 		"honor_request_cache_control": &fc.HonorRequestCC,
 		"store_set_cookie":            &fc.StoreSetCookie,
 		"disable_touch_on_hit":        &fc.DisableTouchOnHit,

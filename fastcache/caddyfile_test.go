@@ -63,6 +63,7 @@ const everyOption = `http://localhost:9999 {
 		name                         main
 		memory_size                  10MB
 		disk_size                    1GiB
+		max_body_size                1GB
 		max_items                    1000
 		max_variants                 8
 		ttl                          10m
@@ -97,7 +98,7 @@ func TestUnmarshalCaddyfile_EveryOption(t *testing.T) {
 	}
 	want := map[string]any{
 		"path": "/tmp/fc", "name": "main", "memory_size": "10MB", "disk_size": "1GiB",
-		"max_items": 1000.0, "max_variants": 8.0, "ttl": "10m", "heuristic_max": "2d",
+		"max_body_size": "1GB", "max_items": 1000.0, "max_variants": 8.0, "ttl": "10m", "heuristic_max": "2d",
 		"stale_while_revalidate": "30s", "stale_if_error": "1h",
 		"status_ttl":         map[string]any{"404": "1m", "410": "1m", "500": "0"},
 		"revalidate_timeout": "5s",
@@ -111,6 +112,21 @@ func TestUnmarshalCaddyfile_EveryOption(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, handlerOf(t, config)); diff != "" {
 		t.Errorf("JSON of the Caddyfile (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnmarshalCaddyfile_NoVarySearch(t *testing.T) {
+	config, err := adapt(t, "http://localhost:9999 {\n\tfastcache {\n\t\tno_vary_search\n\t\tquery_sort\n\t}\n\trespond ok\n}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"no_vary_search": true, "query_sort": true}, handlerOf(t, config)); diff != "" {
+		t.Errorf("JSON of the Caddyfile (-want +got):\n%s", diff)
+	}
+	const want = `no_vary_search: "{http.request.uri.path}" as cache_key hides which URLs are equivalent`
+	_, err = adapt(t, "http://localhost:9999 {\n\tfastcache {\n\t\tno_vary_search\n\t\tcache_key {path}\n\t}\n\trespond ok\n}")
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("with cache_key: %v, want %s", err, want)
 	}
 }
 
@@ -132,6 +148,7 @@ func TestUnmarshalCaddyfile_Errors(t *testing.T) {
 		{"colour red", `unknown option "colour"`},
 		{"memory_size 10XB", `memory_size: "10XB" is not a size`},
 		{"memory_size -1", `memory_size: "-1" is not a size`},
+		{"no_vary_search on", `no_vary_search takes no value`},
 		{"disk_size lots", `disk_size: "lots" is not a size`},
 		{"promote_below 1 KB", `promote_below takes one value, not 2`},
 		{"memory_size", `memory_size takes one value, not 0`},

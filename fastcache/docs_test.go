@@ -19,13 +19,19 @@ import (
 // table returns the rows of the README's table behind a marker, as cells.
 func table(t *testing.T, marker string) [][]string {
 	t.Helper()
-	readme, err := os.ReadFile("README.md")
+	return tableIn(t, "README.md", marker)
+}
+
+// tableIn is table for another page.
+func tableIn(t *testing.T, page, marker string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(readme), "<!-- "+marker)
+	_, rest, ok := strings.Cut(string(text), "<!-- "+marker)
 	if !ok {
-		t.Fatalf("README.md has no marker %q", marker)
+		t.Fatalf("%s has no marker %q", page, marker)
 	}
 	var rows [][]string
 	for line := range strings.Lines(rest) {

@@ -44,32 +44,43 @@ const (
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (fc *FastCache) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if r.Method == methodPurge {
-		return fc.servePurge(w, r)
-	}
-	if fc.off {
-		return fc.bypass(w, r, next, rfc9111.FwdBypass, rfc9111.ReasonStoreOff)
-	}
-	if caddyhttp.GetVar(r.Context(), passVar) == fc.store {
+	if !fc.off && caddyhttp.GetVar(r.Context(), passVar) == fc.store {
 		return next.ServeHTTP(w, r)
 	}
-	if r.ContentLength < 0 && r.ProtoMajor == 3 {
-		r = probeBody(r)
+	x := &exchange{fc: fc, w: w, r: r, next: next, seen: fc.observe(r)}
+	failed := true
+	defer func() { x.seen.end(failed) }()
+	err := x.handle()
+	failed = err != nil
+	return err
+}
+
+// handle finds out what part the cache has in the request.
+func (x *exchange) handle() error {
+	fc := x.fc
+	if x.r.Method == methodPurge {
+		return fc.servePurge(x.w, x.r, &x.seen)
 	}
-	if fwd, reason := rfc9111.Bypass(r); fwd != rfc9111.FwdNone {
-		return fc.bypass(w, r, next, fwd, reason)
+	if fc.off {
+		return x.bypass(rfc9111.FwdBypass, rfc9111.ReasonStoreOff)
 	}
-	x := &exchange{fc: fc, w: w, r: r, next: next, origin: rfc9111.OriginHeader(r.Header)}
+	if x.r.ContentLength < 0 && x.r.ProtoMajor == 3 {
+		x.r = probeBody(x.r)
+	}
+	if fwd, reason := rfc9111.Bypass(x.r); fwd != rfc9111.FwdNone {
+		return x.bypass(fwd, reason)
+	}
+	x.origin = rfc9111.OriginHeader(x.r.Header)
 	var buf [256]byte
-	key, ok := fc.appendKey(buf[:0], r)
+	key, ok := fc.appendKey(buf[:0], x.r)
 	if !ok {
-		return fc.bypass(w, r, next, rfc9111.FwdBypass, rfc9111.ReasonBadTarget)
+		return x.bypass(rfc9111.FwdBypass, rfc9111.ReasonBadTarget)
 	}
 	x.key = key
 	if fc.HonorRequestCC {
 		x.wants = rfc9111.RequestDirectives(x.origin)
 		if x.wants.NoStore {
-			return fc.bypass(w, r, next, rfc9111.FwdRequest, rfc9111.ReasonRequestNoStore)
+			return x.bypass(rfc9111.FwdRequest, rfc9111.ReasonRequestNoStore)
 		}
 	}
 	return x.serve()
@@ -144,21 +155,24 @@ func fromTrustedProxy(r *http.Request) bool {
 // bypass hands a request on that the cache has no part in, except that a
 // successful unsafe method drops what is stored of its target (RFC 9111 section
 // 4.4).
-func (fc *FastCache) bypass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, fwd rfc9111.Fwd, reason rfc9111.Reason) error {
+func (x *exchange) bypass(fwd rfc9111.Fwd, reason rfc9111.Reason) error {
+	fc, w, r, next := x.fc, x.w, x.r, x.next
+	x.seen.result, x.seen.reason = resultBypass, reason
 	if reason == rfc9111.ReasonUpgrade {
+		x.seen.end(false)
 		return next.ServeHTTP(w, r) // the connection changes hands: leave the writer alone
 	}
 	caddyhttp.SetVar(r.Context(), passVar, fc.store)
 	if fwd == rfc9111.FwdMethod && r.Method == http.MethodPost && !fc.off {
 		if key, ok := fc.appendKey(nil, r); ok {
-			return fc.post(w, r, next, key)
+			return fc.post(w, r, next, key, &x.seen)
 		}
 	}
-	cw := capture.New(w, func(status int, h http.Header) capture.Plan {
+	cw := capture.New(w, r, func(status int, h http.Header) capture.Plan {
 		if fwd == rfc9111.FwdMethod && !fc.off && status < 400 && !slices.Contains(safeMethods, r.Method) {
 			fc.invalidate(r, h)
 		}
-		fc.addStatus(h, nil, rfc9111.CacheStatus{Fwd: fwd, Detail: reason})
+		fc.answered(&x.seen, resultBypass, h, nil, rfc9111.CacheStatus{Fwd: fwd, Detail: reason})
 		return capture.Plan{}
 	})
 	err := next.ServeHTTP(cw, r)
@@ -183,7 +197,9 @@ type exchange struct {
 	next   caddyhttp.Handler
 	key    []byte
 	origin http.Header        // the request's header as the origin gets it
+	seen   observation        // for the metrics and the access log
 	wants  rfc9111.Directives // what the request asks of caches; zero unless honoured
+	soft   bool               // what was looked up has been purged softly: it is stale
 }
 
 // serve answers from the store if it may, or else makes a trip to the origin,
@@ -193,6 +209,9 @@ func (x *exchange) serve() error {
 	trusted := true           // false once a stored body has turned out damaged
 	for round := 0; ; round++ {
 		entry, known := x.fc.store.Lookup(x.key, x.origin)
+		if entry == nil && trusted && x.fc.equivalents != nil && x.serveEquivalent(statusAfter(waited)) {
+			return nil
+		}
 		var stored *store.Response
 		if entry != nil && trusted {
 			stored = entry.Response()
@@ -202,8 +221,7 @@ func (x *exchange) serve() error {
 			if v.refresh {
 				x.refreshInBackground(entry, stored)
 			}
-			status := rfc9111.CacheStatus{Hit: waited == rfc9111.FwdNone, Fwd: waited, Collapsed: waited != rfc9111.FwdNone}
-			if x.serveStored(entry, stored, status) {
+			if x.serveStored(entry, stored, statusAfter(waited)) {
 				return nil
 			}
 			trusted = false
@@ -214,7 +232,7 @@ func (x *exchange) serve() error {
 		}
 		t := &trip{x: x, requestHeader: x.origin, status: rfc9111.CacheStatus{Fwd: v.fwd, Detail: v.reason}}
 		if v.use == useIfValid {
-			t.entry, t.stored, t.mayUseStale = entry, stored, v.staleIfError
+			t.entry, t.stored = entry, stored
 		}
 		if !x.mayShare(v) || round >= maxRounds {
 			return t.run()
@@ -229,9 +247,10 @@ func (x *exchange) serve() error {
 			t.call = call
 			return t.run()
 		}
-		if t.mayUseStale {
+		if t.mayUseStale() {
 			// Somebody asks the origin already, and if that fails this is
 			// what all get.
+			x.seen.stale = true
 			if x.serveStored(entry, stored, rfc9111.CacheStatus{Hit: true}) {
 				return nil
 			}
@@ -240,6 +259,7 @@ func (x *exchange) serve() error {
 		}
 		if !call.Wait(x.r.Context(), flightWait) {
 			if err := x.r.Context().Err(); err != nil {
+				x.seen.reason = rfc9111.ReasonClientGone
 				return caddyhttp.Error(statusClientClosed, err)
 			}
 			// Whoever comes next need not wait as long to find out.
@@ -249,6 +269,12 @@ func (x *exchange) serve() error {
 		}
 		waited = v.fwd
 	}
+}
+
+// statusAfter is the status of an answer from the store to a request that has, or
+// has not, waited for another one's trip.
+func statusAfter(waited rfc9111.Fwd) rfc9111.CacheStatus {
+	return rfc9111.CacheStatus{Hit: waited == rfc9111.FwdNone, Fwd: waited, Collapsed: waited != rfc9111.FwdNone}
 }
 
 // use says what a stored response is good for.
@@ -262,11 +288,10 @@ const (
 
 // verdict is what the rules say of a stored response and a request.
 type verdict struct {
-	use          use
-	refresh      bool // useNow, but stale: refresh in the background
-	staleIfError bool // useIfValid, but it may answer if the origin fails
-	fwd          rfc9111.Fwd
-	reason       rfc9111.Reason
+	use     use
+	refresh bool // useNow, but stale: refresh in the background
+	fwd     rfc9111.Fwd
+	reason  rfc9111.Reason
 }
 
 // judge applies RFC 9111 section 4 to what Lookup found.
@@ -283,17 +308,18 @@ func (x *exchange) judge(entry *store.Entry, stored *store.Response, known bool)
 	}
 	age := x.fc.now().Sub(stored.Born)
 	ttl := stored.Lifetime - age
+	if x.soft = entry.Stale(); x.soft {
+		ttl = min(ttl, 0) // freshness has ended, the windows behind it are as they were
+	}
 	var v verdict
 	noStale := stored.Flags&store.NoStale != 0
-	fresh := ttl > 0 && stored.Flags&store.Validate == 0 && !entry.Stale()
-	v.staleIfError = !noStale && ttl+stored.StaleIfError > 0 && stored.StaleIfError > 0
+	fresh := ttl > 0 && stored.Flags&store.Validate == 0
 
 	want := x.wants
-	reload := want.NoCache && !(fresh && stored.Flags&store.Immutable != 0) // RFC 8246
 	switch {
-	case reload:
+	case want.NoCache:
 		v.reason = rfc9111.ReasonRequestNoCache
-	case want.MaxAge.Set && age > want.MaxAge.D && !(fresh && stored.Flags&store.Immutable != 0):
+	case want.MaxAge.Set && age > want.MaxAge.D && !(fresh && stored.Flags&store.Immutable != 0): // RFC 8246 section 2.1
 		v.reason = rfc9111.ReasonRequestMaxAge
 	case want.MinFresh.Set && ttl < want.MinFresh.D:
 		v.reason = rfc9111.ReasonRequestMinFresh
@@ -301,7 +327,7 @@ func (x *exchange) judge(entry *store.Entry, stored *store.Response, known bool)
 		return v
 	case want.MaxStale.Set && !noStale && !entry.Stale() && -ttl <= want.MaxStale.D:
 		return v
-	case !noStale && !entry.Stale() && ttl+stored.StaleWhileRevalidate > 0:
+	case !noStale && ttl+stored.StaleWhileRevalidate > 0:
 		v.refresh = true
 		return v
 	}
@@ -310,6 +336,19 @@ func (x *exchange) judge(entry *store.Entry, stored *store.Response, known bool)
 		v.fwd = rfc9111.FwdRequest
 	}
 	return v
+}
+
+// mayStandIn reports whether a stored response may answer because the origin has
+// failed just now (RFC 5861 section 4).
+func (fc *FastCache) mayStandIn(entry *store.Entry, stored *store.Response) bool {
+	if stored.Flags&store.NoStale != 0 || stored.StaleIfError <= 0 {
+		return false
+	}
+	ttl := stored.Lifetime - fc.now().Sub(stored.Born)
+	if entry.Stale() {
+		ttl = min(ttl, 0)
+	}
+	return ttl+stored.StaleIfError > 0
 }
 
 // mayShare reports whether the answer to this request can be waited for by
@@ -326,7 +365,7 @@ func (x *exchange) flightKey() string {
 }
 
 func (x *exchange) gatewayTimeout() error {
-	x.fc.addStatus(x.w.Header(), x.key, rfc9111.CacheStatus{Detail: rfc9111.ReasonOnlyIfCached})
+	x.addStatus(x.w.Header(), rfc9111.CacheStatus{Detail: rfc9111.ReasonOnlyIfCached})
 	x.w.WriteHeader(http.StatusGatewayTimeout)
 	return nil
 }
@@ -342,6 +381,7 @@ func (x *exchange) refreshInBackground(entry *store.Entry, stored *store.Respons
 	own := *x
 	own.key = slices.Clone(x.key)
 	own.w = newDiscardWriter()
+	own.seen = observation{} // nobody is answered
 	own.r = detach(x.r, own.w)
 	// The whole response is wanted, also when the request is for less.
 	own.r.Method = http.MethodGet

@@ -60,7 +60,7 @@ type FastCache struct {
 	// through a reload of the configuration.
 	Path string `json:"path,omitempty"`
 
-	// Name of this instance in logs. Default: none.
+	// Name of this instance in logs and metrics. Default: none.
 	Name string `json:"name,omitempty"`
 
 	// Budget of the RAM tier, which holds small bodies and the header fields
@@ -72,6 +72,9 @@ type FastCache struct {
 	// nothing is written to disk: what does not fit in memory is not cached,
 	// and nothing survives a restart. Default: 1GB.
 	DiskSize string `json:"disk_size,omitempty"`
+
+	// Largest body to store. 0 means any that fits the budgets. Default: 0.
+	MaxBodySize string `json:"max_body_size,omitempty"`
 
 	// Most responses to hold. 0 means as many as the budgets allow. Default: 0.
 	MaxItems int `json:"max_items,omitempty"`
@@ -123,6 +126,12 @@ type FastCache struct {
 	// Default: none.
 	QueryIgnore []string `json:"query_ignore,omitempty"`
 
+	// Let a fresh response answer for other queries of its path as well, as far
+	// as its No-Vary-Search field says that they do not matter
+	// (draft-ietf-httpbis-no-vary-search-04). A miss then costs one more look
+	// into the store. Not together with cache_key. Default: off.
+	NoVarySearch bool `json:"no_vary_search,omitempty"`
+
 	// Store only responses whose header field is exactly one of the values; with
 	// several fields, all must. Default: none.
 	MatchHeaders map[string][]string `json:"match_headers,omitempty"`
@@ -161,12 +170,18 @@ type FastCache struct {
 	revalidateTimeout time.Duration
 	purgeAllow        []netip.Prefix // nil: loopback only
 	off               bool           // both budgets are 0: a pass-through
+	accessLog         bool           // the server may write an access log
+	left              bool           // Cleanup has run
 
+	tally   *tally // shared with instances of the same name
 	lease   *lease
 	store   *store.Store
 	flights *flight.Group
-	logger  *zap.Logger
-	now     func() time.Time
+
+	equivalents *equivalents // of the store; nil: no_vary_search is off
+
+	logger *zap.Logger
+	now    func() time.Time
 }
 
 // CaddyModule implements caddy.Module.
@@ -184,29 +199,42 @@ func (fc *FastCache) Provision(ctx caddy.Context) error {
 	if fc.Name != "" {
 		fc.logger = fc.logger.With(zap.String("name", fc.Name))
 	}
-	fc.now = time.Now
+	if fc.now == nil { // tests set it
+		fc.now = time.Now
+	}
 
 	limits, err := fc.configure()
 	if err != nil {
 		return err
 	}
+	fc.tally = joinTally(fc.Name)
+	srv, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	fc.accessLog = !ok || srv.Logs != nil
 	fc.off = limits.Memory == 0 && limits.Disk == 0
 	if fc.off {
 		fc.logger.Warn("memory_size and disk_size are both 0: nothing is cached")
-		return nil
+		return exportMetrics(ctx.GetMetricsRegistry())
 	}
 	if fc.lease, err = openStore(ctx, fc, limits); err != nil {
 		return fmt.Errorf("fastcache: %w", err)
 	}
 	fc.store = fc.lease.store()
 	fc.flights = flight.NewGroup(fc.now)
+	if fc.NoVarySearch {
+		fc.equivalents = fc.lease.shared.equivalents
+		fc.equivalents.start()
+	}
 	fc.warnAboutServer(ctx)
-	return nil
+	return exportMetrics(ctx.GetMetricsRegistry())
 }
 
 // Cleanup implements caddy.CleanerUpper: it gives up this instance's share of
 // the store, which closes with its last user.
 func (fc *FastCache) Cleanup() error {
+	if fc.tally != nil && !fc.left {
+		fc.left = true
+		fc.tally.leave()
+	}
 	if fc.lease == nil {
 		return nil
 	}
@@ -228,6 +256,7 @@ func (fc *FastCache) configure() (store.Limits, error) {
 	limits := store.Limits{
 		Memory:       p.size("memory_size", fc.MemorySize, defaultMemorySize),
 		Disk:         p.size("disk_size", fc.DiskSize, defaultDiskSize),
+		Body:         p.size("max_body_size", fc.MaxBodySize, "0"),
 		Items:        p.count("max_items", fc.MaxItems),
 		Variants:     p.count("max_variants", fc.MaxVariants),
 		PromoteBelow: p.size("promote_below", fc.PromoteBelow, defaultPromoteBelow),
@@ -249,6 +278,9 @@ func (fc *FastCache) configure() (store.Limits, error) {
 	fc.revalidateTimeout = p.duration("revalidate_timeout", fc.RevalidateTimeout, defaultRevalidateTimeout)
 	fc.purgeAllow = p.prefixes("purge_allow", fc.PurgeAllow)
 	p.keyTemplate("cache_key", fc.CacheKey)
+	if fc.NoVarySearch && fc.CacheKey != "" {
+		p.fail("no_vary_search", fc.CacheKey, "as cache_key hides which URLs are equivalent; use one of the two options")
+	}
 	// Only responses to GET are stored, also for HEAD and PURGE.
 	fc.keyTemplate = strings.NewReplacer("{http.request.method}", http.MethodGet, "{http.request.orig_method}", http.MethodGet).Replace(fc.CacheKey)
 	if fc.QuerySort || len(fc.QueryIgnore) > 0 {

@@ -18,10 +18,12 @@ var stores = caddy.NewUsagePool()
 
 // sharedStore is one open store and the instances that use it.
 type sharedStore struct {
-	store *store.Store
+	store       *store.Store
+	equivalents *equivalents
 
-	mu    sync.Mutex
-	users map[*lease]store.Limits // guarded by mu
+	mu      sync.Mutex
+	users   map[*lease]store.Limits // guarded by mu
+	settled store.Stats             // what the tallies have of it; guarded by mu
 }
 
 // lease is one instance's share of a store.
@@ -29,6 +31,8 @@ type lease struct {
 	shared *sharedStore
 	key    any
 	config *prometheus.Registry // stands for the configuration that the instance is part of
+	tally  *tally               // of the instance
+	user   *FastCache           // the instance
 	once   sync.Once
 }
 
@@ -60,17 +64,38 @@ func openStore(ctx caddy.Context, fc *FastCache, limits store.Limits) (*lease, e
 		if err != nil {
 			return nil, err
 		}
-		return &sharedStore{store: s, users: make(map[*lease]store.Limits)}, nil
+		return &sharedStore{store: s, equivalents: newEquivalents(fc.now), users: make(map[*lease]store.Limits)}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	l := &lease{shared: value.(*sharedStore), key: key, config: ctx.GetMetricsRegistry()}
+	l := &lease{shared: value.(*sharedStore), key: key, config: ctx.GetMetricsRegistry(), tally: fc.tally, user: fc}
 	if l.shared.join(l, limits) {
 		ctx.Logger().Warn("two fastcache blocks of this configuration use the same path: they share one store, with the larger of their budgets",
 			zap.String("path", fc.Path))
 	}
 	return l, nil
+}
+
+// openStores returns the stores in use, each once.
+func openStores() []*sharedStore {
+	var open []*sharedStore
+	stores.Range(func(_, value any) bool {
+		open = append(open, value.(*sharedStore))
+		return true
+	})
+	return open
+}
+
+// instances returns the instances that use the store.
+func (s *sharedStore) instances() []*FastCache {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	users := make([]*FastCache, 0, len(s.users))
+	for l := range s.users {
+		users = append(users, l.user)
+	}
+	return users
 }
 
 func (l *lease) store() *store.Store { return l.shared.store }
@@ -103,7 +128,27 @@ func (s *sharedStore) leave(l *lease) {
 	delete(s.users, l)
 	if len(s.users) > 0 {
 		s.applyLimits()
+		return
 	}
+	s.settleLocked(l.tally)
+}
+
+// settle adds to t what the store has counted since the last time, whoever it
+// was for, and returns the snapshot. The metrics do it when they are read, and
+// the last instance when it leaves, so that what a store has counted is not lost
+// when it closes.
+func (s *sharedStore) settle(t *tally) store.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settleLocked(t)
+}
+
+// settleLocked is settle; s.mu is held.
+func (s *sharedStore) settleLocked(t *tally) store.Stats {
+	now := s.store.Stats()
+	t.addStore(s.settled, now)
+	s.settled = now
+	return now
 }
 
 // applyLimits gives the store the largest budgets of its users: a reload that
@@ -111,19 +156,28 @@ func (s *sharedStore) leave(l *lease) {
 // when the old instance leaves. s.mu is held.
 func (s *sharedStore) applyLimits() {
 	var largest store.Limits
-	unlimited := false
+	first := true
 	for _, l := range s.users {
+		if first {
+			largest, first = l, false
+			continue
+		}
 		largest.Memory = max(largest.Memory, l.Memory)
 		largest.Disk = max(largest.Disk, l.Disk)
-		largest.Items = max(largest.Items, l.Items)
+		largest.Items = laxer(largest.Items, l.Items)
+		largest.Body = laxer(largest.Body, l.Body)
 		largest.Variants = max(largest.Variants, l.Variants)
 		largest.PromoteBelow = max(largest.PromoteBelow, l.PromoteBelow)
-		unlimited = unlimited || l.Items == 0
-	}
-	if unlimited {
-		largest.Items = 0
 	}
 	s.store.SetLimits(largest)
+}
+
+// laxer is the larger of two limits of which 0 stands for none.
+func laxer[T int | int64](a, b T) T {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return max(a, b)
 }
 
 // Destruct implements caddy.Destructor.

@@ -21,6 +21,7 @@ type posting struct {
 	key    []byte
 	sent   time.Time
 	header http.Header // of the request as the origin gets it
+	seen   *observation
 
 	capture  *capture.Writer
 	before   *store.Fetch // in flight since before the origin was asked
@@ -30,11 +31,11 @@ type posting struct {
 }
 
 // post hands a POST on.
-func (fc *FastCache) post(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key []byte) error {
-	p := &posting{fc: fc, r: r, key: key, sent: fc.now(), header: rfc9111.OriginHeader(r.Header).Clone()}
+func (fc *FastCache) post(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key []byte, seen *observation) error {
+	p := &posting{fc: fc, r: r, key: key, sent: fc.now(), header: rfc9111.OriginHeader(r.Header).Clone(), seen: seen}
 	p.before = fc.store.Fetch(string(key))
 	defer p.end()
-	p.capture = capture.New(w, p.decide)
+	p.capture = capture.New(w, r, p.decide)
 	if err := next.ServeHTTP(p.capture, r); err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (p *posting) decide(status int, h http.Header) capture.Plan {
 		plan.Sink = p.sink
 		cs = rfc9111.CacheStatus{Fwd: rfc9111.FwdMethod, Stored: true, HasTTL: true, TTL: p.fc.ttl(p.response)}
 	}
-	p.fc.addStatus(h, p.key, cs)
+	p.fc.answered(p.seen, resultBypass, h, p.key, cs)
 	return plan
 }
 
@@ -75,7 +76,7 @@ func (p *posting) prepare(status int, h http.Header) bool {
 		ResponseTime:  p.fc.now(),
 		Target:        string(target),
 	}, p.capture.Added(h))
-	if reason != rfc9111.ReasonNone {
+	if reason != rfc9111.ReasonNone || p.before.TagsPurged(response.Tags) {
 		return false
 	}
 	p.fence = p.fc.store.Fetch(string(p.key))
@@ -92,6 +93,7 @@ func (p *posting) commit() {
 		return
 	}
 	if _, err := p.sink.Commit(p.response, p.header); err != nil {
+		p.seen.cut(whyNotStored(err))
 		p.fc.logger.Debug("response to POST not stored", zap.ByteString("key", p.key), zap.Error(err))
 	}
 }

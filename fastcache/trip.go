@@ -1,6 +1,7 @@
 package fastcache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -47,9 +48,8 @@ type trip struct {
 	status        rfc9111.CacheStatus
 
 	// What is being validated; nil on a plain miss.
-	entry       *store.Entry
-	stored      *store.Response
-	mayUseStale bool // it may answer if the origin fails
+	entry  *store.Entry
+	stored *store.Response
 
 	call       *flight.Call // who waits for this trip; nil when nobody can
 	marked     bool         // the URL's answers were not shareable a moment ago
@@ -69,6 +69,7 @@ type trip struct {
 	update     bool        // the stored response is to be updated from a 200 to HEAD
 	spent      bool        // the stored response is good for this request only
 	answered   bool        // the client has its whole answer, a 304
+	broken     bool        // but the body for the store broke off after that
 	failStatus int         // a swallowed failure's status
 
 	cancel   func()      // ends the request to the origin
@@ -103,7 +104,7 @@ func (t *trip) run() error {
 	if err != nil && !t.capture.Sent() {
 		status := t.status
 		status.Detail = rfc9111.ReasonUpstreamError
-		t.x.fc.addStatus(t.x.w.Header(), t.x.key, status)
+		t.x.addStatus(t.x.w.Header(), status)
 	}
 	return err
 }
@@ -137,6 +138,7 @@ func (t *trip) roundTrip() (err error) {
 	t.fence = fc.store.Fetch(string(x.key))
 	defer t.fence.Done()
 	defer t.land()
+	defer t.countValidation()
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
 	defer cancel()
@@ -149,7 +151,7 @@ func (t *trip) roundTrip() (err error) {
 		defer t.header.Stop()
 	}
 
-	t.capture = capture.New(x.w, t.decide)
+	t.capture = capture.New(x.w, x.r, t.decide)
 	t.capture.KeepFilling = t.keepFilling
 	if !t.background {
 		stop := context.AfterFunc(x.r.Context(), func() {
@@ -213,7 +215,7 @@ func (t *trip) next(r *http.Request) (err error) {
 			err = caddyhttp.Error(http.StatusBadGateway, http.ErrAbortHandler)
 		}
 		if t.answered {
-			err = nil
+			t.broken, err = err != nil, nil
 		} else if err != nil && t.timedOut.Load() {
 			err = caddyhttp.Error(http.StatusGatewayTimeout, context.DeadlineExceeded)
 		}
@@ -296,7 +298,7 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 	if t.timedOut.Load() {
 		// What comes now is a handler's word for a request that ended early.
 		t.outcome, t.failStatus = outcomeTimedOut, http.StatusGatewayTimeout
-		if t.mayUseStale {
+		if t.mayUseStale() {
 			t.outcome = outcomeStale
 		}
 		return capture.Plan{Swallow: true}
@@ -313,7 +315,7 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 				t.outcome = outcomeOther
 			}
 			return capture.Plan{Swallow: true}
-		case t.mayUseStale && isFailure(status):
+		case isFailure(status) && t.mayUseStale():
 			t.outcome, t.failStatus = outcomeStale, status
 			t.cancel() // nobody needs its body
 			return capture.Plan{Swallow: true}
@@ -345,7 +347,7 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 		h["Trailer"] = trailer // net/http sends the trailers that it announces
 	}
 	delete(h, rfc9111.TargetedField)
-	t.x.fc.addStatus(h, t.x.key, t.status)
+	t.x.addStatus(h, t.status)
 	if t.conditional && rfc9111.NotModified(t.x.r.Header, status, h) {
 		toNotModified(h)
 		plan.Status, plan.NoBody = http.StatusNotModified, true
@@ -368,7 +370,12 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 
 // keepFresh keeps the header that updates the stored response, before it is made
 // ready for the client.
-func (t *trip) keepFresh(h http.Header) { t.fresh, t.freshAll = t.capture.Added(h).Clone(), h.Clone() }
+func (t *trip) keepFresh(h http.Header) {
+	t.fresh, t.freshAll = t.capture.Added(h).Clone(), h.Clone()
+	if !has(t.fresh, "Date") { // or the age would go on from the stored one
+		t.fresh.Set("Date", t.x.fc.now().UTC().Format(http.TimeFormat)) // RFC 9110 section 6.6.1
+	}
+}
 
 // prepare opens the sink if the response may be stored, or says why not.
 func (t *trip) prepare(status int, h http.Header) rfc9111.Reason {
@@ -397,8 +404,18 @@ func (t *trip) exchange(status int, h http.Header) *rfc9111.Exchange {
 		RequestTime:   t.requestTime,
 		ResponseTime:  t.x.fc.now(),
 		KeyHasCookie:  t.x.fc.keyHasCookies(t.x.r),
-		Target:        string(t.x.key),
+		Target:        t.x.target(),
 	}
+}
+
+// target is the target URI of the request. With a default key it is the key.
+func (x *exchange) target() string {
+	if x.fc.CacheKey == "" {
+		return string(x.key)
+	}
+	scheme, host := effectiveOrigin(x.r)
+	target, _ := rfc9111.AppendTarget(nil, scheme, host, x.fc.requestURI(x.r))
+	return string(target)
 }
 
 // storable turns a response that may be stored into what is stored of it. The
@@ -429,6 +446,7 @@ func (fc *FastCache) storable(e *rfc9111.Exchange, own http.Header) (*store.Resp
 		Discard:              born.Add(d.Lifetime).Add(grace),
 		Flags:                flags(d),
 		Vary:                 d.Vary,
+		Tags:                 labelsOf(e),
 	}, rfc9111.ReasonNone
 }
 
@@ -452,7 +470,7 @@ func (t *trip) commit() {
 	if t.sink == nil {
 		return
 	}
-	if !t.capture.Whole() {
+	if t.broken || !t.capture.Whole() {
 		t.notStored(t.whyIncomplete(), t.capture.SinkErr())
 		return
 	}
@@ -461,6 +479,14 @@ func (t *trip) commit() {
 		return
 	}
 	t.x.fc.flights.Unmark(t.x.flightKey())
+	t.learn()
+}
+
+// learn notes for which other URLs what has been stored or confirmed may answer.
+func (t *trip) learn() {
+	if e := t.x.fc.equivalents; e != nil {
+		e.learn(string(t.x.key), cmp.Or(t.response, t.stored), t.requestHeader)
+	}
 }
 
 // whyIncomplete tells why a capture did not get the whole body.
@@ -476,6 +502,7 @@ func (t *trip) whyIncomplete() rfc9111.Reason {
 
 // notStored logs why a response whose header promised to be stored was not.
 func (t *trip) notStored(reason rfc9111.Reason, err error) {
+	t.x.seen.cut(reason)
 	t.x.fc.logger.Debug("response not stored", zap.String("key", string(t.x.key)), zap.Stringer("reason", reason), zap.Error(err))
 }
 
@@ -528,13 +555,17 @@ func (t *trip) keepFilling() bool {
 	return true
 }
 
+// mayUseStale reports whether there is a stored response that may answer if the
+// origin has failed now.
+func (t *trip) mayUseStale() bool { return t.stored != nil && t.x.fc.mayStandIn(t.entry, t.stored) }
+
 // failed reports whether a handler's error lets the stored response answer.
 func (t *trip) failed(err error) bool {
-	if t.stored == nil || !t.mayUseStale || t.capture.Sent() {
-		return false
-	}
 	if t.outcome == outcomeStale {
-		return true
+		return !t.capture.Sent()
+	}
+	if t.capture.Sent() || !t.mayUseStale() {
+		return false
 	}
 	t.failStatus = http.StatusInternalServerError
 	var he caddyhttp.HandlerError
@@ -565,8 +596,8 @@ func (t *trip) confirm() {
 	if reason, ok := t.refresh(header); !ok {
 		// The origin has changed its mind about storing, or about who may
 		// have the response: good for this request, and for no other.
-		once := *t.stored
-		once.Header, once.Born, once.Lifetime = header, t.x.fc.now(), 0
+		once, now := *t.stored, t.x.fc.now()
+		once.Header, once.Born, once.Lifetime = header, now.Add(-rfc9111.InitialAge(t.freshAll, t.requestTime, now)), 0
 		t.stored, t.status.Detail = &once, reason
 		t.spent = true
 	}
@@ -605,13 +636,30 @@ func (t *trip) refresh(header http.Header) (rfc9111.Reason, bool) {
 		return rfc9111.ReasonNone, true
 	}
 	t.entry = entry
+	t.learn()
 	return rfc9111.ReasonNone, true
+}
+
+// countValidation counts what came of asking the origin about what is stored.
+func (t *trip) countValidation() {
+	if t.stored == nil {
+		return
+	}
+	v := validationError
+	switch {
+	case t.outcome == outcomeConfirmed:
+		v = validationNotModified
+	case t.outcome == outcomePassed && t.status.FwdStatus != 0 && !isFailure(t.status.FwdStatus):
+		v = validationOK
+	}
+	t.x.fc.tally.validations[v].Add(1)
 }
 
 // answerConfirmed answers with the stored response that the origin confirmed.
 func (t *trip) answerConfirmed() error {
 	status := t.status
 	status.FwdStatus = http.StatusNotModified
+	t.x.soft = false
 	served := t.x.serveStored(t.entry, t.stored, status)
 	if t.spent {
 		t.x.fc.store.Remove(t.entry, store.Replaced)

@@ -514,6 +514,36 @@ https://localhost:TLS {
 	})
 }
 
+// H19: behind a proxy that is trusted, its word on scheme and host counts, for the
+// key and for the origin; nobody else's does.
+func TestH19_TrustedProxy(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		fmt.Fprintf(w, "%s://%s", r.Header.Get("X-Forwarded-Proto"), r.Header.Get("X-Forwarded-Host"))
+	})
+	https := []string{"Host: inner", "X-Forwarded-Proto: https", "X-Forwarded-Host: outer.example"}
+	t.Run("trusted", func(t *testing.T) {
+		c := start(t, "{\n\tservers {\n\t\ttrusted_proxies static 127.0.0.1/32\n\t}\n}\n"+site(o, "cache_status_key"))
+		for range 2 {
+			r := c.get("/f", https...).want(t, 200, "https://outer.example")
+			if !strings.Contains(r.cacheStatus(), `key="https://outer.example/f"`) {
+				t.Errorf("Cache-Status %s", r.cacheStatus())
+			}
+			c.get("/f", "Host: inner", "X-Forwarded-Proto: http", "X-Forwarded-Host: outer.example").want(t, 200, "http://outer.example")
+			c.get("/f", "Host: inner").want(t, 200, "http://inner")
+		}
+		o.wantAsked(t, 3)
+		// A purge by its own name of the host is for what came by the other.
+		c.do("PURGE", "/f", https...).want(t, 200, "{\"purged\":2}\n")
+	})
+	t.Run("not trusted", func(t *testing.T) {
+		c := start(t, site(o))
+		c.get("/g", https...).want(t, 200, "http://inner")
+		c.get("/g", "Host: inner").want(t, 200, "http://inner").wantStatus(t, "fastcache; hit")
+	})
+}
+
 // H21: private data stays private.
 func TestH21_Private(t *testing.T) {
 	t.Run("set-cookie", func(t *testing.T) {

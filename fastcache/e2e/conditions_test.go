@@ -196,3 +196,22 @@ func TestH08_ClientKnowsTheNewerState(t *testing.T) {
 	c.get("/p").want(t, 200, "body 2").wantStatus(t, "fastcache; hit")
 	c.get("/p", `If-None-Match: "1"`).want(t, 200, "body 2")
 }
+
+// The client has its 304 before the body has come: when that breaks off, there is
+// nothing to store, with and without a length that tells.
+func TestH08_BodyBreaksOffBehindNotModified(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("ETag", `"1"`)
+		_, _ = io.WriteString(w, "begun ")
+		_ = http.NewResponseController(w).Flush()
+		if r.Header.Get("X-Break") != "" {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, "and ended")
+	})
+	c := start(t, site(o))
+	c.get("/", `If-None-Match: "1"`, "X-Break: yes").want(t, 304, "")
+	c.get("/").want(t, 200, "begun and ended").wantStatus(t, "fastcache; fwd=uri-miss; stored")
+}

@@ -135,10 +135,15 @@ func startIn(t *testing.T, dir, caddyfile string) *caddy {
 	return c
 }
 
-// fill replaces {port} and {dir} and adds the global options.
+// fill replaces {port} and {dir} and adds the global options, to those that the
+// Caddyfile has.
 func (c *caddy) fill(caddyfile string) string {
-	return fmt.Sprintf("{\n\tadmin 127.0.0.1:%d\n\tpersist_config off\n\tauto_https disable_redirects\n\tskip_install_trust\n\tgrace_period 3s\n\tstorage file_system %s/storage\n}\n", c.admin, c.dir) +
-		strings.NewReplacer("{port}", strconv.Itoa(c.port), "{dir}", c.dir).Replace(caddyfile)
+	rest, _ := strings.CutPrefix(caddyfile, "{\n")
+	if rest == caddyfile {
+		rest = "}\n" + caddyfile
+	}
+	return fmt.Sprintf("{\n\tadmin 127.0.0.1:%d\n\tpersist_config off\n\tauto_https disable_redirects\n\tskip_install_trust\n\tgrace_period 3s\n\tstorage file_system %s/storage\n", c.admin, c.dir) +
+		strings.NewReplacer("{port}", strconv.Itoa(c.port), "{dir}", c.dir).Replace(rest)
 }
 
 // run starts the process, also again after stop or kill, on the same ports.

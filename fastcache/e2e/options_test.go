@@ -165,7 +165,7 @@ func TestOption_HonorRequestCacheControl(t *testing.T) {
 		{long, step{"Cache-Control: NO-CACHE", "fastcache; fwd=request"}},
 		{long, step{"Cache-Control: max-age=100, no-cache", "fastcache; fwd=request"}},
 		{validated, step{"Cache-Control: no-cache", "fastcache; fwd=request; fwd-status=304"}},
-		{immutable, step{"Cache-Control: no-cache", hit}},
+		{immutable, step{"Cache-Control: no-cache", "fastcache; fwd=request"}},
 		{long, step{"Pragma: no-cache", "fastcache; fwd=request"}},
 		{long, step{"Pragma: no-cache+Cache-Control: max-age=100", hit}},
 		{long, step{"Cache-Control: no-store", "fastcache; fwd=request; detail=request-no-store"}},
@@ -288,6 +288,32 @@ func TestOption_DisableTouchOnHit(t *testing.T) {
 	}
 }
 
+// max_body_size: larger bodies pass, whether their length is known or not.
+func TestOption_MaxBodySize(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		if r.URL.Query().Has("chunked") {
+			_ = http.NewResponseController(w).Flush()
+		}
+		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+		_, _ = io.WriteString(w, testBody("x", n))
+	})
+	c := start(t, site(o, "max_body_size 1000"))
+	for uri, fits := range map[string]bool{"/?n=1000": true, "/?n=1001": false, "/?n=1000&chunked": true, "/?n=1001&chunked": false} {
+		n := 1000
+		if !fits {
+			n++
+		}
+		c.get(uri).want(t, 200, testBody("x", n))
+		r := c.get(uri).want(t, 200, testBody("x", n))
+		if r.hit() != fits {
+			t.Errorf("%s: %s", uri, r.cacheStatus())
+		}
+	}
+	c.get("/?n=1002").wantStatus(t, "fastcache; fwd=uri-miss; detail=too-big")
+}
+
 // promote_below: which bodies are answered from RAM shows when their files are
 // gone.
 func TestOption_PromoteBelow(t *testing.T) {
@@ -323,8 +349,8 @@ func TestOption_PromoteBelow(t *testing.T) {
 // Every option in its JSON form, as adapted from the Caddyfile, is loaded again.
 func TestOption_JSONRoundTrip(t *testing.T) {
 	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RequestURI) })
-	config := site(o, "name a", "memory_size 1MB", "disk_size 2MB", "max_items 7", "max_variants 3", "heuristic_max 1h",
-		"stale_while_revalidate 1s", "stale_if_error 2s", "status_ttl 404 410 1m", "revalidate_timeout 3s", "query_sort",
+	config := site(o, "name a", "memory_size 1MB", "disk_size 2MB", "max_body_size 1KB", "max_items 7", "max_variants 3", "heuristic_max 1h",
+		"stale_while_revalidate 1s", "stale_if_error 2s", "status_ttl 404 410 1m", "revalidate_timeout 3s", "query_sort", "no_vary_search",
 		"query_ignore utm_*", "match_header Content-Type text/plain", "vary X-A", "purge_allow 10.0.0.0/8 127.0.0.1",
 		"promote_below 1KB", "honor_request_cache_control", "store_set_cookie", "disable_touch_on_hit", "cache_status_key")
 	c := start(t, config)
@@ -340,9 +366,9 @@ func TestOption_JSONRoundTrip(t *testing.T) {
 	}
 	handler := findHandler(app, "fastcache")
 	for _, option := range []string{
-		"path", "name", "memory_size", "disk_size", "max_items", "max_variants", "ttl", "heuristic_max",
+		"path", "name", "memory_size", "disk_size", "max_body_size", "max_items", "max_variants", "ttl", "heuristic_max",
 		"stale_while_revalidate", "stale_if_error", "status_ttl", "revalidate_timeout", "query_sort", "query_ignore",
-		"match_headers", "vary", "purge_allow", "promote_below", "honor_request_cache_control", "store_set_cookie",
+		"no_vary_search", "match_headers", "vary", "purge_allow", "promote_below", "honor_request_cache_control", "store_set_cookie",
 		"disable_touch_on_hit", "cache_status_key",
 	} {
 		if handler[option] == nil {

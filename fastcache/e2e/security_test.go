@@ -440,4 +440,3 @@ func TestSecurity_PurgeByOverride(t *testing.T) {
 	c.send(t.Context(), http.MethodPost, "/other", strings.NewReader("_method=PURGE"), "X-HTTP-Method-Override: PURGE")
 	c.get("/").want(t, 200, "GET").wantStatus(t, "fastcache; hit")
 }
-

@@ -598,3 +598,26 @@ func TestStaleWhileRevalidate_RefreshIsWhole(t *testing.T) {
 		})
 	}
 }
+
+// A confirmed response is as fresh as a new one also if the origin sends no Date,
+// as FastCGI applications do (RFC 9110 section 6.6.1).
+func TestNotModified_WithoutDate(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h["Date"] = nil // net/http adds none then
+		h.Set("Cache-Control", "max-age=2")
+		h.Set("ETag", `"1"`)
+		if r.Header.Get("If-None-Match") != "" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = io.WriteString(w, "page")
+	})
+	c := start(t, site(o))
+	c.get("/").want(t, 200, "page")
+	time.Sleep(2200 * time.Millisecond)
+	c.get("/").want(t, 200, "page").wantStatus(t, "fastcache; fwd=stale; fwd-status=304")
+	c.get("/").want(t, 200, "page").wantStatus(t, "fastcache; hit; ttl=")
+	o.wantAsked(t, 2)
+}

@@ -61,8 +61,9 @@ type Decide func(status int, h http.Header) Plan
 // Writer is an http.ResponseWriter. Use it from one goroutine at a time, as any
 // other; make it with [New].
 type Writer struct {
-	rw     http.ResponseWriter
-	decide Decide
+	rw      http.ResponseWriter
+	decide  Decide
+	interim bool // the client knows interim responses
 
 	// KeepFilling says whether to go on capturing when the client cannot be
 	// written to any more. nil means no.
@@ -80,14 +81,14 @@ type Writer struct {
 	hijacked bool
 }
 
-// New returns a Writer in front of rw. Fields that already stand in rw's header
-// are visible to the handler, as they would be without the Writer.
-func New(rw http.ResponseWriter, decide Decide) *Writer {
+// New returns a Writer in front of rw, which answers r. Fields that already stand
+// in rw's header are visible to the handler, as they would be without the Writer.
+func New(rw http.ResponseWriter, r *http.Request, decide Decide) *Writer {
 	outer := rw.Header().Clone()
 	if outer == nil {
 		outer = make(http.Header)
 	}
-	w := &Writer{rw: rw, decide: decide, outer: outer, header: outer.Clone()}
+	w := &Writer{rw: rw, decide: decide, interim: r.ProtoAtLeast(1, 1), outer: outer, header: outer.Clone()}
 	w.declared.Store(-1)
 	return w
 }
@@ -108,13 +109,15 @@ func (w *Writer) Added(h http.Header) http.Header {
 	return added
 }
 
-// WriteHeader passes interim responses through and decides on the final one.
+// WriteHeader passes interim responses on and decides on the final one.
 func (w *Writer) WriteHeader(status int) {
 	if w.status != 0 || w.hijacked {
 		return
 	}
 	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
-		w.interim(status)
+		if w.interim {
+			w.sendInterim(status)
+		}
 		return
 	}
 	w.status = status
@@ -136,9 +139,10 @@ func (w *Writer) WriteHeader(status int) {
 	}
 }
 
-// interim sends a 1xx response with the fields of the moment and takes them
-// back, so that they do not become part of the final one.
-func (w *Writer) interim(status int) {
+// sendInterim sends a 1xx response with the fields of the moment and takes them
+// back, so that they do not become part of the final one. A client of HTTP/1.0
+// must not get any: it would take it for the answer (RFC 9110 section 15.2).
+func (w *Writer) sendInterim(status int) {
 	h := w.rw.Header()
 	saved := maps.Clone(h)
 	replaceHeader(h, w.header)

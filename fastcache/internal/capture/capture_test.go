@@ -17,6 +17,8 @@ import (
 	"github.com/hotset-go/hotset/fastcache/internal/capture"
 )
 
+var request = httptest.NewRequest(http.MethodGet, "/", nil)
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stored decides to store every response into sink.
@@ -66,7 +68,7 @@ func TestWriter_Write_TeesTheBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := strings.Repeat("bread and butter ", 5000)
 			client, sink := httptest.NewRecorder(), new(bytes.Buffer)
-			w := capture.New(client, stored(sink))
+			w := capture.New(client, request, stored(sink))
 			w.Header().Set("X-A", "1")
 			w.WriteHeader(http.StatusAccepted)
 			if err := copyTo(w, body); err != nil {
@@ -88,7 +90,7 @@ func TestWriter_Header_StaysPrivateUntilDecided(t *testing.T) {
 	client.Header().Set("Server", "Caddy")
 	client.Header().Set("X-Outer", "kept")
 	var seen http.Header
-	w := capture.New(client, func(_ int, h http.Header) capture.Plan {
+	w := capture.New(client, request, func(_ int, h http.Header) capture.Plan {
 		seen = h.Clone()
 		h.Set("Cache-Status", "added")
 		return capture.Plan{}
@@ -116,7 +118,7 @@ func TestWriter_Header_StaysPrivateUntilDecided(t *testing.T) {
 func TestWriter_Swallow_NothingReachesTheClient(t *testing.T) {
 	client := httptest.NewRecorder()
 	client.Header().Set("Server", "Caddy")
-	w := capture.New(client, func(int, http.Header) capture.Plan { return capture.Plan{Swallow: true} })
+	w := capture.New(client, request, func(int, http.Header) capture.Plan { return capture.Plan{Swallow: true} })
 	w.Header().Set("X-Origin", "1")
 	w.WriteHeader(http.StatusBadGateway)
 	if _, err := io.WriteString(w, "sorry"); err != nil {
@@ -140,7 +142,7 @@ func TestWriter_Swallow_NothingReachesTheClient(t *testing.T) {
 
 func TestWriter_NoBody_CapturesBehindA304(t *testing.T) {
 	client, sink := httptest.NewRecorder(), new(bytes.Buffer)
-	w := capture.New(client, func(int, http.Header) capture.Plan {
+	w := capture.New(client, request, func(int, http.Header) capture.Plan {
 		return capture.Plan{Sink: sink, Status: http.StatusNotModified, NoBody: true}
 	})
 	_, _ = io.WriteString(w, "whole body")
@@ -165,7 +167,7 @@ func TestWriter_Whole_NeedsTheDeclaredLength(t *testing.T) {
 		{"0", "", true},
 		{"x", "12345", true}, // net/http reports a malformed length itself
 	} {
-		w := capture.New(httptest.NewRecorder(), stored(io.Discard))
+		w := capture.New(httptest.NewRecorder(), request, stored(io.Discard))
 		if tc.declared != "" {
 			w.Header().Set("Content-Length", tc.declared)
 		}
@@ -180,7 +182,7 @@ func TestWriter_Whole_NeedsTheDeclaredLength(t *testing.T) {
 func TestWriter_Write_ClientGone(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		sink := new(bytes.Buffer)
-		w := capture.New(&brokenClient{ResponseRecorder: httptest.NewRecorder(), n: 1}, stored(sink))
+		w := capture.New(&brokenClient{ResponseRecorder: httptest.NewRecorder(), n: 1}, request, stored(sink))
 		w.KeepFilling = func() bool { return keep }
 		var failed error
 		for _, part := range []string{"one ", "two ", "three"} {
@@ -203,7 +205,7 @@ func TestWriter_Write_ClientGone(t *testing.T) {
 
 func TestWriter_Write_SinkFailureDoesNotStopTheStream(t *testing.T) {
 	client := httptest.NewRecorder()
-	w := capture.New(client, stored(&brokenSink{n: 1}))
+	w := capture.New(client, request, stored(&brokenSink{n: 1}))
 	for range 3 {
 		if _, err := io.WriteString(w, "x"); err != nil {
 			t.Fatal(err)
@@ -222,7 +224,7 @@ func TestWriter_Write_SinkFailureDoesNotStopTheStream(t *testing.T) {
 func serve(t *testing.T, sink io.Writer, handler func(w *capture.Writer)) string {
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("X-Outer", "1")
-		w := capture.New(rw, stored(sink))
+		w := capture.New(rw, request, stored(sink))
 		handler(w)
 		w.Finish()
 	}))
@@ -291,7 +293,7 @@ func TestWriter_Finish_TrailersReachTheClient(t *testing.T) {
 func TestWriter_Hijack_EndsTheCapture(t *testing.T) {
 	done := make(chan bool, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		w := capture.New(rw, stored(io.Discard))
+		w := capture.New(rw, request, stored(io.Discard))
 		conn, buf, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)

@@ -131,6 +131,8 @@ func (d *Directives) add(member string, restrictive bool) {
 			d.MaxStale = Seconds{D: maxDelta, Set: true}
 		}
 		d.MaxStale.first(arg, malformed || restrictive)
+	case equalFold(name, "immutable"):
+		d.Immutable = d.Immutable || !restrictive // whatever its argument (RFC 8246 section 2)
 	case hasArg || restrictive:
 		// The rest allows something and has no argument: what has one is
 		// another directive.
@@ -138,8 +140,6 @@ func (d *Directives) add(member string, restrictive bool) {
 		d.Public = true
 	case equalFold(name, "must-understand"):
 		d.MustUnderstand = true
-	case equalFold(name, "immutable"):
-		d.Immutable = true
 	}
 }
 

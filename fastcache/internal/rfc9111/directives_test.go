@@ -75,7 +75,8 @@ func TestDirectives_ParseCacheControl_5_2(t *testing.T) {
 		{"5.2.2.7 not a field is all fields", []string{`private="a b"`}, D{Private: true}},
 		{"5.2.2.7 malformed is all fields", []string{`private ="a"`, `no-cache= "a"`}, D{Private: true, NoCache: true}},
 		{"restrictions with arguments stand", []string{"no-store=1, must-revalidate=0, proxy-revalidate=x"}, D{NoStore: true, MustRevalidate: true, ProxyRevalidate: true}},
-		{"permissions with arguments do not", []string{"public=1, immutable=1, must-understand=x"}, D{}},
+		{"permissions with arguments do not", []string{"public=1, must-understand=x"}, D{}},
+		{"RFC 8246 2 arguments are ignored", []string{`immutable="x"`}, D{Immutable: true}},
 		{"restrictions before garbage stand", []string{"no-store max-age=60"}, D{NoStore: true}},
 		{"names are whole", []string{"no-stores, xno-store, max-ages=5"}, D{}},
 		{"not ASCII case", []string{"no-\u017ftore"}, D{}}, // long s folds to s in Unicode

@@ -15,6 +15,7 @@
 //
 //	request.go      which requests a cache has a part in, and what the origin sees of them
 //	key.go          the primary key: the target URI and rules for its query
+//	novarysearch.go which queries of a path are one (No-Vary-Search)
 //	vary.go         the secondary key: Vary, and the normal form of the fields it names
 //	directives.go   Cache-Control and targeted Cache-Control (RFC 9213)
 //	date.go         HTTP dates
@@ -25,6 +26,7 @@
 //	range.go        Range and If-Range
 //	merge.go        what of a header is stored, and how 304 and HEAD responses update it
 //	invalidate.go   what a successful unsafe request makes out of date
+//	groups.go       cache groups (RFC 9875)
 //	cachestatus.go  the Cache-Status field (RFC 9211)
 //	reason.go       the closed list of words that say why
 //	list.go         the list syntax that all fields share
