@@ -8,10 +8,10 @@ CACHE := .cache
 TOOLS = cd tools && GOWORK=off go build -buildvcs=false -o ../$(CACHE)/bin/ . && cd .. && exec $(CACHE)/bin/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint clean
+.PHONY: help run test check fmt lint soak conformance clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 # At a terminal, 'set -m' puts the demo into a process group of its own: Ctrl-C then reaches the demo and not make,
 # which would otherwise report the demo's clean end as an error.
@@ -31,6 +31,17 @@ fmt: ## format the Go files
 
 lint: ## format check and linters only
 	@$(TOOLS) lint $(ARGS)
+
+conformance: ## the public HTTP cache test suite against fastcache; needs node 20 and npm (ARGS are passed on)
+	@mkdir -p $(CACHE)/bin
+	@cd fastcache && GOWORK=off go build -buildvcs=false -o ../$(CACHE)/bin/conformance ./conformance && exec ../$(CACHE)/bin/conformance $(ARGS)
+
+# The race detector needs a C compiler.
+RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
+SOAK ?= 10m
+
+soak: ## fastcache under everything at once, every byte checked (SOAK=2m: shorter than the ten minutes it takes)
+	@cd fastcache/e2e && FASTCACHE_SOAK=$(SOAK) GOWORK=off go test $(RACE) -count=1 -timeout 2h -run '^TestSoak$$' -v .
 
 clean: ## remove what the targets built
 	rm -rf $(CACHE)
