@@ -8,7 +8,7 @@ CACHE := .cache
 TOOLS = cd tools && GOWORK=off go build -buildvcs=false -o ../$(CACHE)/bin/ . && cd .. && exec $(CACHE)/bin/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint soak conformance clean
+.PHONY: help run test check fmt lint soak conformance bench-pool clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,11 @@ lint: ## format check and linters only
 conformance: ## the public HTTP cache test suite against fastcache; needs node 20 and npm (ARGS are passed on)
 	@mkdir -p $(CACHE)/bin
 	@cd fastcache && GOWORK=off go build -buildvcs=false -o ../$(CACHE)/bin/conformance ./conformance && exec ../$(CACHE)/bin/conformance $(ARGS)
+
+bench-pool: ## bytebufferpool against other pools, and its goals (ARGS=-quick: a minute instead of six)
+	@mkdir -p $(CACHE)/bin
+	@cd compare && GOWORK=off go build -buildvcs=false -o ../$(CACHE)/bin/bench-pool ./cmd/bench-pool
+	@exec $(CACHE)/bin/bench-pool $(ARGS)
 
 # The race detector needs a C compiler.
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)

@@ -1,0 +1,3 @@
+module github.com/hotset-go/hotset/bytebufferpool
+
+go 1.22

@@ -1,0 +1,5 @@
+//go:build !invariants
+
+package bytebufferpool
+
+const invariants = false

@@ -1,0 +1,5 @@
+//go:build !race
+
+package bytebufferpool_test
+
+const raceEnabled = false

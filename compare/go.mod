@@ -1,0 +1,17 @@
+module github.com/hotset-go/hotset/compare
+
+go 1.26.0
+
+require (
+	github.com/bytedance/gopkg v0.1.4
+	github.com/hotset-go/hotset/bytebufferpool v0.0.0
+	github.com/libp2p/go-buffer-pool v0.1.0
+	github.com/oxtoacart/bpool v0.0.0-20190530202638-03653db5a59c
+	github.com/prometheus/prometheus v0.315.1
+	github.com/valyala/bytebufferpool v1.0.0
+	google.golang.org/grpc v1.85.0
+)
+
+require golang.org/x/sys v0.48.0 // indirect
+
+replace github.com/hotset-go/hotset/bytebufferpool => ../bytebufferpool
