@@ -19,7 +19,7 @@ const lintDir = "tools/lint"
 
 // unreleasedNames are the folder names of modules that never get a tag:
 // only these may hold replace directives.
-var unreleasedNames = []string{"bench", "compare", "conformance", "e2e", "tools"}
+var unreleasedNames = []string{"bench", "compare", "conformance", "e2e", "linear", "tools"}
 
 // module is one Go module of the repository.
 type module struct {

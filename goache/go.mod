@@ -1,0 +1,3 @@
+module github.com/hotset-go/hotset/goache
+
+go 1.25
