@@ -161,7 +161,7 @@ func parsePurge(body []byte) (*purgeRequest, error) {
 var errEmpty = errors.New(`empty; to purge everything, say {"all": true}`)
 
 func (p *purgeRequest) byURL() error {
-	if _, ok := new(FastCache).keyOfURL(*p.URL, nil); !ok {
+	if _, ok := new(FastCache).keyOfURL(context.Background(), *p.URL, nil); !ok {
 		return fmt.Errorf("%q is not the URL of anything that can be cached; it begins with scheme and host, as in https://example.com/a?b", *p.URL)
 	}
 	return nil
@@ -252,7 +252,7 @@ func (p *purgeRequest) run(ctx context.Context, stores []*sharedStore) (purged i
 func keysOfURL(instances []*FastCache, url string) []string {
 	var keys []string
 	for _, fc := range instances {
-		if key, ok := fc.keyOfURL(url, nil); ok && !slices.Contains(keys, key) {
+		if key, ok := fc.keyOfURL(context.Background(), url, nil); ok && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}

@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"net/textproto"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/hotset-go/hotset/fastcache/internal/capture"
 	"github.com/hotset-go/hotset/fastcache/internal/rfc9111"
 	"github.com/hotset-go/hotset/fastcache/internal/store"
 )
@@ -28,6 +30,7 @@ func (x *exchange) serveStored(entry *store.Entry, stored *store.Response, statu
 	h := x.w.Header()
 	notModified := rfc9111.NotModified(x.r.Header, stored.Status, stored.Header)
 	if notModified || x.r.Method == http.MethodHead || !hasBody(stored.Status) {
+		x.dropLast(entry)
 		x.setStored(h, stored, status)
 		if notModified {
 			toNotModified(h)
@@ -46,6 +49,7 @@ func (x *exchange) serveStored(entry *store.Entry, stored *store.Response, statu
 		return false
 	}
 	defer body.Close()
+	x.dropLast(entry)
 	x.setStored(h, stored, status)
 	size := entry.Size()
 
@@ -77,6 +81,14 @@ func (x *exchange) serveStored(entry *store.Entry, stored *store.Response, statu
 	return true
 }
 
+// dropLast takes a response that is good for this request only out of the store,
+// before the client, who may be slow or leave, gets any of it.
+func (x *exchange) dropLast(entry *store.Entry) {
+	if x.last {
+		x.fc.store.Remove(entry, store.Replaced)
+	}
+}
+
 // setStored puts the stored header fields into the client's. The values are
 // copied: a handler in front may rewrite them in place (Caddy's header directive
 // does), and what is stored belongs to every request.
@@ -86,13 +98,18 @@ func (x *exchange) setStored(h http.Header, stored *store.Response, status rfc91
 		n += len(values)
 	}
 	copies := make([]string, 0, n)
+	appended := stored.Header[capture.AppendedField]
 	for name, values := range stored.Header {
-		if name == rfc9111.TargetedField {
+		if name == rfc9111.TargetedField || name == capture.AppendedField {
 			continue
 		}
 		from := len(copies)
 		copies = append(copies, values...)
-		h[name] = copies[from:len(copies):len(copies)]
+		own := copies[from:len(copies):len(copies)]
+		if len(appended) > 0 && slices.Contains(appended, name) {
+			own = append(h[name][:len(h[name]):len(h[name])], own...)
+		}
+		h[name] = own
 	}
 	h["Age"] = []string{strconv.FormatInt(int64(x.fc.age(stored)/time.Second), 10)}
 	x.addStatus(h, status)

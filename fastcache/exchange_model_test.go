@@ -528,6 +528,11 @@ func (m *model) checkWithoutBody(a *ask, got *answer, calls []*call) string {
 		return "is of no response"
 	}
 	c := calls[len(calls)-1]
+	for _, o := range calls { // the cache may fetch the whole behind a 304
+		if got.status == http.StatusNotModified && o.notModified {
+			c = o
+		}
+	}
 	switch {
 	case got.status == http.StatusNotModified && c.notModified:
 		if a.etags == nil && a.since == 0 {

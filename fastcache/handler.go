@@ -44,8 +44,16 @@ const (
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (fc *FastCache) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if !fc.off && caddyhttp.GetVar(r.Context(), passVar) == fc.store {
-		return next.ServeHTTP(w, r)
+	if !fc.off {
+		switch caddyhttp.GetVar(r.Context(), passVar) {
+		case nil, (*store.Store)(nil):
+		case fc.store:
+			return next.ServeHTTP(w, r)
+		default:
+			fc.lease.nested.Do(func() {
+				fc.logger.Warn("requests pass two fastcache blocks with stores of their own: PURGE reaches only the first one; the admin endpoint purges both")
+			})
+		}
 	}
 	x := &exchange{fc: fc, w: w, r: r, next: next, seen: fc.observe(r)}
 	failed := true
@@ -172,6 +180,7 @@ func (x *exchange) bypass(fwd rfc9111.Fwd, reason rfc9111.Reason) error {
 		if fwd == rfc9111.FwdMethod && !fc.off && status < 400 && !slices.Contains(safeMethods, r.Method) {
 			fc.invalidate(r, h)
 		}
+		delete(h, rfc9111.TargetedField)
 		fc.answered(&x.seen, resultBypass, h, nil, rfc9111.CacheStatus{Fwd: fwd, Detail: reason})
 		return capture.Plan{}
 	})
@@ -200,6 +209,7 @@ type exchange struct {
 	seen   observation        // for the metrics and the access log
 	wants  rfc9111.Directives // what the request asks of caches; zero unless honoured
 	soft   bool               // what was looked up has been purged softly: it is stale
+	last   bool               // what answers is good for this request only
 }
 
 // serve answers from the store if it may, or else makes a trip to the origin,
@@ -247,9 +257,7 @@ func (x *exchange) serve() error {
 			t.call = call
 			return t.run()
 		}
-		if t.mayUseStale() {
-			// Somebody asks the origin already, and if that fails this is
-			// what all get.
+		if t.stored != nil && v.reason == rfc9111.ReasonNone && x.fc.staleWhileUpdating(entry, stored) {
 			x.seen.stale = true
 			if x.serveStored(entry, stored, rfc9111.CacheStatus{Hit: true}) {
 				return nil
@@ -257,17 +265,29 @@ func (x *exchange) serve() error {
 			trusted = false
 			continue
 		}
-		if !call.Wait(x.r.Context(), flightWait) {
-			if err := x.r.Context().Err(); err != nil {
-				x.seen.reason = rfc9111.ReasonClientGone
-				return caddyhttp.Error(statusClientClosed, err)
+		landed := call.Wait(x.r.Context(), flightWait)
+		if err := x.r.Context().Err(); !landed && err != nil {
+			x.seen.reason = rfc9111.ReasonClientGone
+			return caddyhttp.Error(statusClientClosed, err)
+		}
+		waited = v.fwd
+		if (!landed || call.Failed()) && t.mayUseStale() {
+			// The origin has failed another request just now, or takes so
+			// long that it may as well have.
+			status := statusAfter(waited)
+			status.Detail = rfc9111.ReasonStaleError
+			if x.serveStored(entry, stored, status) {
+				return nil
 			}
+			trusted = false
+			continue
+		}
+		if !landed {
 			// Whoever comes next need not wait as long to find out.
 			x.fc.flights.Mark(flightKey, hitForMissTime)
 			t.status.Detail = rfc9111.ReasonWaitTimeout
 			return t.run()
 		}
-		waited = v.fwd
 	}
 }
 
@@ -351,6 +371,19 @@ func (fc *FastCache) mayStandIn(entry *store.Entry, stored *store.Response) bool
 	return ttl+stored.StaleIfError > 0
 }
 
+// staleWhileUpdating reports whether a stale response may answer all but the one
+// request that asks the origin. The operator has allowed that for a time with
+// stale_if_error, as nginx does with "updating"; the directive of a response allows
+// it only when the origin has failed (RFC 5861 section 4). Nothing that wants to be
+// validated before each use, or that has been purged, is used so.
+func (fc *FastCache) staleWhileUpdating(entry *store.Entry, stored *store.Response) bool {
+	if stored.Flags&(store.NoStale|store.Validate) != 0 || entry.Stale() {
+		return false
+	}
+	window := min(stored.StaleIfError, fc.policy.StaleIfError)
+	return window > 0 && fc.now().Sub(stored.Born) < stored.Lifetime+window
+}
+
 // mayShare reports whether the answer to this request can be waited for by
 // others: a part, or an answer for one user, cannot.
 func (x *exchange) mayShare(v verdict) bool {
@@ -378,6 +411,14 @@ func (x *exchange) refreshInBackground(entry *store.Entry, stored *store.Respons
 	if !leader {
 		return
 	}
+	own := x.inBackground()
+	t := &trip{x: own, entry: entry, stored: stored, call: call, background: true, requestHeader: own.origin}
+	go t.runInBackground()
+}
+
+// inBackground returns an exchange for the same URL and variant that outlives the
+// request.
+func (x *exchange) inBackground() *exchange {
 	own := *x
 	own.key = slices.Clone(x.key)
 	own.w = newDiscardWriter()
@@ -387,9 +428,9 @@ func (x *exchange) refreshInBackground(entry *store.Entry, stored *store.Respons
 	own.r.Method = http.MethodGet
 	own.r.Header.Del("Range")
 	own.r.Header.Del("If-Range")
+	rfc9111.RemoveConditionals(own.r.Header)
 	own.origin = rfc9111.OriginHeader(own.r.Header)
-	t := &trip{x: &own, entry: entry, stored: stored, call: call, background: true, requestHeader: own.origin}
-	go t.runInBackground()
+	return &own
 }
 
 // detach returns a copy of r that shares nothing with the request that is about

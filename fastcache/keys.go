@@ -115,7 +115,7 @@ func parseListing(rawQuery string) (*listing, error) {
 func (l *listing) write(ctx context.Context, w io.Writer, stores []*sharedStore) error {
 	page := keysPage
 	if l.limit > 0 {
-		page = min(page, l.limit+1) // one more tells whether there are more
+		page = min(page-1, l.limit) + 1 // one more tells whether there are more
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	var quoted bytes.Buffer

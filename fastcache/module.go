@@ -100,7 +100,8 @@ type FastCache struct {
 
 	// How long after its end of freshness a response without a directive of
 	// its own may answer when the origin fails: no connection, or status 500,
-	// 502, 503, 504 (RFC 5861). Default: 0, off.
+	// 502, 503, 504 (RFC 5861). While one request finds out whether it does,
+	// others get the stale response at once, within this time. Default: 0, off.
 	StaleIfError string `json:"stale_if_error,omitempty"`
 
 	// Upper bounds of freshness by status code; they cap even what a response

@@ -300,3 +300,14 @@ func (s *sharedStore) purge(key string, soft bool, why store.Cause) int {
 	}
 	return n
 }
+
+// supersede is purge for the key of a fetch that may store what it brings all the
+// same. It reports false if somebody else has purged the key meanwhile.
+func (s *sharedStore) supersede(f *store.Fetch, key string) bool {
+	equivalent := s.equivalents.purge(key)
+	_, current := f.Purge(false, store.Invalidated)
+	for _, key := range equivalent {
+		s.store.Purge(key, false, store.Invalidated)
+	}
+	return current
+}

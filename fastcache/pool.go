@@ -33,7 +33,8 @@ type lease struct {
 	config *prometheus.Registry // stands for the configuration that the instance is part of
 	tally  *tally               // of the instance
 	user   *FastCache           // the instance
-	once   sync.Once
+	once   sync.Once            // of release
+	nested sync.Once            // of a warning
 }
 
 // poolKey tells which instances share a store: those with the same directory. A

@@ -24,8 +24,7 @@ type posting struct {
 	seen   *observation
 
 	capture  *capture.Writer
-	before   *store.Fetch // in flight since before the origin was asked
-	fence    *store.Fetch // since the response has dropped what was stored
+	fence    *store.Fetch
 	sink     *store.Writer
 	response *store.Response
 }
@@ -33,7 +32,7 @@ type posting struct {
 // post hands a POST on.
 func (fc *FastCache) post(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key []byte, seen *observation) error {
 	p := &posting{fc: fc, r: r, key: key, sent: fc.now(), header: rfc9111.OriginHeader(r.Header).Clone(), seen: seen}
-	p.before = fc.store.Fetch(string(key))
+	p.fence = fc.store.Fetch(string(key))
 	defer p.end()
 	p.capture = capture.New(w, r, p.decide)
 	if err := next.ServeHTTP(p.capture, r); err != nil {
@@ -48,14 +47,15 @@ func (p *posting) decide(status int, h http.Header) capture.Plan {
 	cs := rfc9111.CacheStatus{Fwd: rfc9111.FwdMethod, Detail: rfc9111.ReasonMethod}
 	plan := capture.Plan{}
 	// Another unsafe request that ended meanwhile may know a newer state.
-	overtaken := p.before.Purged()
+	current := status < 400 && p.fc.lease.shared.supersede(p.fence, string(p.key))
 	if status < 400 {
-		p.fc.invalidate(p.r, h)
+		p.fc.invalidateOthers(p.r, h)
 	}
-	if !overtaken && p.prepare(status, h) {
+	if current && p.prepare(status, h) {
 		plan.Sink = p.sink
 		cs = rfc9111.CacheStatus{Fwd: rfc9111.FwdMethod, Stored: true, HasTTL: true, TTL: p.fc.ttl(p.response)}
 	}
+	delete(h, rfc9111.TargetedField)
 	p.fc.answered(p.seen, resultBypass, h, p.key, cs)
 	return plan
 }
@@ -76,10 +76,9 @@ func (p *posting) prepare(status int, h http.Header) bool {
 		ResponseTime:  p.fc.now(),
 		Target:        string(target),
 	}, p.capture.Added(h))
-	if reason != rfc9111.ReasonNone || p.before.TagsPurged(response.Tags) {
+	if reason != rfc9111.ReasonNone {
 		return false
 	}
-	p.fence = p.fc.store.Fetch(string(p.key))
 	sink, err := p.fence.Create(p.capture.Declared())
 	if err != nil {
 		return false
@@ -100,10 +99,7 @@ func (p *posting) commit() {
 
 // end leaves no half-written file and no fence, panics included.
 func (p *posting) end() {
-	p.before.Done()
-	if p.fence != nil {
-		p.fence.Done()
-	}
+	p.fence.Done()
 	if p.sink != nil {
 		p.sink.Discard()
 	}

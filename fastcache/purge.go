@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -135,17 +136,22 @@ func (fc *FastCache) mayPurge(remoteAddr string) bool {
 // (RFC 9875 section 3). It does not cascade: what else is in the groups of a
 // response that is dropped for its URL stays.
 func (fc *FastCache) invalidate(r *http.Request, response http.Header) {
-	shared := fc.lease.shared
 	if key, ok := fc.appendKey(nil, r); ok {
-		shared.purge(string(key), false, store.Invalidated)
+		fc.lease.shared.purge(string(key), false, store.Invalidated)
 	}
+	fc.invalidateOthers(r, response)
+}
+
+// invalidateOthers is invalidate for all but the request's own target.
+func (fc *FastCache) invalidateOthers(r *http.Request, response http.Header) {
+	shared := fc.lease.shared
 	scheme, host := effectiveOrigin(r)
 	targets := rfc9111.InvalidationTargets(scheme, host, fc.requestURI(r), response)
 	if len(targets) == 0 {
 		return
 	}
 	for _, target := range targets[1:] { // behind the request's own
-		if key, ok := fc.keyOfURL(target, r.Header); ok {
+		if key, ok := fc.keyOfURL(r.Context(), target, r.Header); ok {
 			shared.purge(key, false, store.Invalidated)
 		}
 	}
@@ -179,8 +185,9 @@ func (fc *FastCache) invalidateGroups(origin string, groups []string) {
 }
 
 // keyOfURL returns the key of a GET request for an absolute URL with the given
-// header. It fails for what no request can ask for.
-func (fc *FastCache) keyOfURL(absolute string, header http.Header) (string, bool) {
+// header, on the connection of ctx if it is that of a request. It fails for what no
+// request can ask for.
+func (fc *FastCache) keyOfURL(ctx context.Context, absolute string, header http.Header) (string, bool) {
 	u, err := url.Parse(absolute)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Contains(absolute, "#") {
 		return "", false
@@ -202,6 +209,10 @@ func (fc *FastCache) keyOfURL(absolute string, header http.Header) (string, bool
 	if u.Scheme == "https" {
 		r.TLS = new(tls.ConnectionState)
 	}
+	if ctx.Value(http.LocalAddrContextKey) == nil { // a placeholder asks for it
+		ctx = context.WithValue(ctx, http.LocalAddrContextKey, new(net.TCPAddr))
+	}
+	r = r.WithContext(context.WithValue(context.Background(), http.LocalAddrContextKey, ctx.Value(http.LocalAddrContextKey)))
 	u.Scheme, u.Host = "", "" // as in a request that a server gets
 	if u.Path == "" {
 		u.Path = "/"

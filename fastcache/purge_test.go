@@ -48,13 +48,13 @@ func TestKeyOfURL(t *testing.T) {
 		{FastCache{CacheKey: "x", keyTemplate: "{http.request.header.X-A}|{http.request.orig_uri}"}, "http://example.com?q", "|/?q"},
 	}
 	for _, tt := range tests {
-		key, ok := tt.fc.keyOfURL(tt.url, nil)
+		key, ok := tt.fc.keyOfURL(t.Context(), tt.url, nil)
 		if key != tt.want || ok != (tt.want != "") {
 			t.Errorf("%q with template %q: %q, %v, want %q", tt.url, tt.fc.keyTemplate, key, ok, tt.want)
 		}
 	}
 	withHeader := FastCache{CacheKey: "x", keyTemplate: "{http.request.header.X-A}{http.request.uri}"}
-	if key, _ := withHeader.keyOfURL("http://h/a", http.Header{"X-A": {"v"}}); key != "v/a" {
+	if key, _ := withHeader.keyOfURL(t.Context(), "http://h/a", http.Header{"X-A": {"v"}}); key != "v/a" {
 		t.Errorf("with a header: %q", key)
 	}
 }
@@ -71,7 +71,7 @@ func FuzzKeyOfURL(f *testing.F) {
 			{query: &rfc9111.QueryRules{Sort: true, Ignore: []string{"a"}}},
 			{CacheKey: "x", keyTemplate: "{http.request.scheme} {http.request.hostport} {http.request.orig_uri} {http.request.uri.query.a}"},
 		} {
-			got, ok := fc.keyOfURL(scheme+"://"+host+uri, nil)
+			got, ok := fc.keyOfURL(t.Context(), scheme+"://"+host+uri, nil)
 			if !ok {
 				continue
 			}

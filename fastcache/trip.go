@@ -59,7 +59,6 @@ type trip struct {
 	sink        *store.Writer
 	capture     *capture.Writer
 	requestTime time.Time
-	conditional bool // the client's own conditions are kept from the origin
 
 	// Decided when the origin's header has come.
 	response   *store.Response // what to store
@@ -68,8 +67,7 @@ type trip struct {
 	freshAll   http.Header // and with those of handlers in front
 	update     bool        // the stored response is to be updated from a 200 to HEAD
 	spent      bool        // the stored response is good for this request only
-	answered   bool        // the client has its whole answer, a 304
-	broken     bool        // but the body for the store broke off after that
+	fill       bool        // the origin's 304 is the client's answer: the store wants the whole
 	failStatus int         // a swallowed failure's status
 
 	cancel   func()      // ends the request to the origin
@@ -143,7 +141,7 @@ func (t *trip) roundTrip() (err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
 	defer cancel()
 	t.cancel = cancel
-	if t.stored != nil && fc.revalidateTimeout > 0 {
+	if (t.stored != nil || t.background) && fc.revalidateTimeout > 0 {
 		t.header = time.AfterFunc(fc.revalidateTimeout, func() {
 			t.timedOut.Store(true)
 			cancel()
@@ -190,6 +188,9 @@ func (t *trip) roundTrip() (err error) {
 			t.updateFromHead()
 		}
 		t.commit()
+		if t.fill {
+			t.fillInBackground()
+		}
 	case outcomeTimedOut:
 		t.notShared()
 		return caddyhttp.Error(http.StatusGatewayTimeout, context.DeadlineExceeded)
@@ -198,11 +199,10 @@ func (t *trip) roundTrip() (err error) {
 }
 
 // next calls the handlers behind the cache. The panic by which a proxy ends a
-// broken response becomes an error when the client has seen nothing of it, and
-// nothing when the client has all of its answer already.
+// broken response becomes an error when the client has seen nothing of it.
 func (t *trip) next(r *http.Request) (err error) {
 	defer func() {
-		if t.capture.Sent() && !t.answered {
+		if t.capture.Sent() {
 			if t.sink != nil && !t.capture.Whole() {
 				t.notStored(t.whyIncomplete(), nil)
 			}
@@ -214,18 +214,15 @@ func (t *trip) next(r *http.Request) (err error) {
 			}
 			err = caddyhttp.Error(http.StatusBadGateway, http.ErrAbortHandler)
 		}
-		if t.answered {
-			t.broken, err = err != nil, nil
-		} else if err != nil && t.timedOut.Load() {
+		if err != nil && t.timedOut.Load() {
 			err = caddyhttp.Error(http.StatusGatewayTimeout, context.DeadlineExceeded)
 		}
 	}()
 	return t.x.next.ServeHTTP(t.capture, r)
 }
 
-// request is the request for the origin: with the cache's validators when there
-// is something to validate, without the client's conditions when the whole
-// response is wanted for the store.
+// request is the request for the origin: with the cache's validators in the place
+// of the client's conditions when there is something to validate.
 func (t *trip) request(ctx context.Context) *http.Request {
 	x := t.x
 	if q := x.fc.query; q != nil {
@@ -245,13 +242,8 @@ func (t *trip) request(ctx context.Context) *http.Request {
 			delete(r.Header, name)
 		}
 	}
-	conditional := has(r.Header, "If-None-Match") || has(r.Header, "If-Modified-Since")
-	wholeWanted := r.Method == http.MethodGet && !has(r.Header, "Range")
-	if t.stored != nil || conditional && wholeWanted && !t.marked {
-		rfc9111.RemoveConditionals(r.Header)
-		t.conditional = conditional
-	}
 	if t.stored != nil {
+		rfc9111.RemoveConditionals(r.Header)
 		rfc9111.SetValidators(r.Header, t.stored.Header)
 	}
 	return r
@@ -327,7 +319,11 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 		}
 		t.status.FwdStatus = status
 	}
+	t.fill = status == http.StatusNotModified && t.call != nil && t.wouldStore(h)
 	reason := t.prepare(status, h)
+	if reason != rfc9111.ReasonNone && t.clientLeft() {
+		reason = rfc9111.ReasonClientGone // the status is a handler's word for that
+	}
 	if reason != rfc9111.ReasonNone {
 		t.status.Detail = reason
 		t.notShared()
@@ -348,24 +344,25 @@ func (t *trip) decide(status int, h http.Header) capture.Plan {
 	}
 	delete(h, rfc9111.TargetedField)
 	t.x.addStatus(h, t.status)
-	if t.conditional && rfc9111.NotModified(t.x.r.Header, status, h) {
-		toNotModified(h)
-		plan.Status, plan.NoBody = http.StatusNotModified, true
-		t.answered = true
-		declared := t.capture.Declared()
-		switch {
-		case plan.Sink == nil:
-			t.cancel() // nobody needs the body
-		case declared < 0 || declared > smallFill:
-			// The client need not wait for the store, but an HTTP/1
-			// connection is taken until the body is there.
-			plan.Flush = true
-			if t.x.r.ProtoMajor == 1 {
-				h.Set("Connection", "close")
-			}
-		}
-	}
 	return plan
+}
+
+// wouldStore reports whether the response that a 304 to the client's own condition
+// stands for would be stored, as far as its header tells: it has the fields that
+// decide (RFC 9110 section 15.4.5).
+func (t *trip) wouldStore(h http.Header) bool {
+	_, reason := t.x.fc.storable(t.exchange(http.StatusOK, h), t.capture.Added(h))
+	return reason == rfc9111.ReasonNone
+}
+
+// fillInBackground fetches the whole response for the store: if all clients have
+// it already and ask with a condition, the cache would never get it. Who waits for
+// this trip waits for that one.
+func (t *trip) fillInBackground() {
+	own := t.x.inBackground()
+	fill := &trip{x: own, call: t.call, background: true, requestHeader: own.origin}
+	t.call = nil
+	go fill.runInBackground()
 }
 
 // keepFresh keeps the header that updates the stored response, before it is made
@@ -470,7 +467,7 @@ func (t *trip) commit() {
 	if t.sink == nil {
 		return
 	}
-	if t.broken || !t.capture.Whole() {
+	if !t.capture.Whole() {
 		t.notStored(t.whyIncomplete(), t.capture.SinkErr())
 		return
 	}
@@ -509,13 +506,25 @@ func (t *trip) notStored(reason rfc9111.Reason, err error) {
 // land wakes those who wait for this trip.
 func (t *trip) land() {
 	if t.call != nil {
+		if t.outcome == outcomeStale {
+			t.call.Fail()
+		}
 		t.call.Land()
 	}
 }
 
+// clientLeft reports whether the client has left: what comes of the trip tells
+// nothing of the URL then.
+func (t *trip) clientLeft() bool { return !t.background && t.x.r.Context().Err() != nil }
+
 // notShared wakes those who wait for a response that they cannot have, and lets
-// those who come next go to the origin side by side.
+// those who come next go to the origin side by side. If there is none because the
+// client has left, one of those who wait is the next to ask for it.
 func (t *trip) notShared() {
+	if t.clientLeft() {
+		t.land()
+		return
+	}
 	if t.call != nil {
 		t.x.fc.flights.Mark(t.x.flightKey(), hitForMissTime)
 		t.call.Land()
@@ -592,7 +601,7 @@ func isFailure(status int) bool {
 // confirm merges a 304 into the stored response (RFC 9111 section 4.3.4), which
 // is then the answer.
 func (t *trip) confirm() {
-	header := rfc9111.MergeNotModified(t.stored.Header, t.fresh)
+	header := mergeAppended(rfc9111.MergeNotModified(t.stored.Header, t.fresh), t.stored.Header, t.fresh)
 	if reason, ok := t.refresh(header); !ok {
 		// The origin has changed its mind about storing, or about who may
 		// have the response: good for this request, and for no other.
@@ -613,11 +622,27 @@ func (t *trip) updateFromHead() {
 	}
 	header, ok := rfc9111.UpdateFromHead(stored, t.fresh)
 	if ok {
-		_, ok = t.refresh(header)
+		_, ok = t.refresh(mergeAppended(header, stored, t.fresh))
 	}
 	if !ok {
 		t.x.fc.store.Remove(t.entry, store.Replaced)
 	}
+}
+
+// mergeAppended brings the list of capture.AppendedField in line with a header that
+// has been merged from a stored and a fresh one.
+func mergeAppended(merged, stored, fresh http.Header) http.Header {
+	var names []string
+	for _, name := range stored[capture.AppendedField] {
+		if !has(fresh, name) {
+			names = append(names, name)
+		}
+	}
+	names = append(names, fresh[capture.AppendedField]...)
+	if delete(merged, capture.AppendedField); len(names) > 0 {
+		merged[capture.AppendedField] = names
+	}
+	return merged
 }
 
 // refresh gives the stored response a new header. It fails if the response may
@@ -659,13 +684,12 @@ func (t *trip) countValidation() {
 func (t *trip) answerConfirmed() error {
 	status := t.status
 	status.FwdStatus = http.StatusNotModified
-	t.x.soft = false
-	served := t.x.serveStored(t.entry, t.stored, status)
-	if t.spent {
-		t.x.fc.store.Remove(t.entry, store.Replaced)
-	}
-	if served {
+	t.x.soft, t.x.last = false, t.spent
+	if t.x.serveStored(t.entry, t.stored, status) {
 		return nil
+	}
+	if t.x.last = false; t.spent {
+		t.x.fc.store.Remove(t.entry, store.Replaced)
 	}
 	return t.again() // the body went away meanwhile
 }

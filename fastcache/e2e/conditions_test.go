@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,7 +70,7 @@ func TestH08_ConditionsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	o.wantAsked(t, 1)
+	o.wantAsked(t, 2) // with the condition, and for the whole
 }
 
 // H08 for what cannot be stored: conditions reach the origin, which saves the
@@ -191,27 +192,45 @@ func TestH08_ClientKnowsTheNewerState(t *testing.T) {
 	c.get("/p").want(t, 200, "body 1")
 	version.Store(2)
 	time.Sleep(2100 * time.Millisecond)
-	// The cache's validator fails at the origin, the client's matches the answer.
-	c.get("/p", `If-None-Match: "2"`).want(t, 304, "")
-	c.get("/p").want(t, 200, "body 2").wantStatus(t, "fastcache; hit")
+	// The cache asks with its own validator, which fails at the origin.
+	c.get("/p", `If-None-Match: "2"`).want(t, 200, "body 2").wantStatus(t, "fastcache; fwd=stale; fwd-status=200; stored")
+	c.get("/p", `If-None-Match: "2"`).want(t, 304, "").wantStatus(t, "fastcache; hit")
 	c.get("/p", `If-None-Match: "1"`).want(t, 200, "body 2")
 }
 
-// The client has its 304 before the body has come: when that breaks off, there is
-// nothing to store, with and without a length that tells.
-func TestH08_BodyBreaksOffBehindNotModified(t *testing.T) {
+// H08: bodies of unknown length and large ones too. The client has its 304 at once,
+// over HTTP/1 and on a connection that stays; the whole comes behind it.
+func TestH08_LargeBodiesFillTheCache(t *testing.T) {
 	t.Parallel()
+	large := testBody("large", 3<<20)
+	var whole atomic.Int64
 	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		w.Header().Set("ETag", `"1"`)
-		_, _ = io.WriteString(w, "begun ")
-		_ = http.NewResponseController(w).Flush()
-		if r.Header.Get("X-Break") != "" {
-			panic(http.ErrAbortHandler)
+		if r.Header.Get("If-None-Match") == `"1"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
 		}
-		_, _ = io.WriteString(w, "and ended")
+		whole.Add(1)
+		if r.URL.Path == "/declared" {
+			w.Header().Set("Content-Length", strconv.Itoa(len(large)))
+		}
+		_, _ = io.WriteString(w, large[:1000])
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(300 * time.Millisecond)
+		_, _ = io.WriteString(w, large[1000:])
 	})
 	c := start(t, site(o))
-	c.get("/", `If-None-Match: "1"`, "X-Break: yes").want(t, 304, "")
-	c.get("/").want(t, 200, "begun and ended").wantStatus(t, "fastcache; fwd=uri-miss; stored")
+	for i, uri := range []string{"/chunked", "/declared"} {
+		r := c.get(uri, `If-None-Match: "1"`).want(t, 304, "").wantStatus(t, "fastcache; fwd=uri-miss")
+		if r.Close {
+			t.Errorf("%s: the connection ends with the 304", uri)
+		}
+		c.get(uri, `If-None-Match: "1"`).want(t, 304, "")
+		c.get(uri).want(t, 200, large)
+		c.get(uri, `If-None-Match: "1"`).want(t, 304, "").wantStatus(t, "fastcache; hit")
+		if n := whole.Load(); n != int64(i+1) {
+			t.Errorf("%s: the whole was fetched %d times", uri, n-int64(i))
+		}
+	}
 }

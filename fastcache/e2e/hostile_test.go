@@ -9,6 +9,7 @@ import (
 	"net/http/fcgi"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -145,8 +146,7 @@ func TestCookieInKey_OthersStillCount(t *testing.T) {
 	c.get("/f", "Cookie: lang=en").want(t, 200, "lang=en")
 }
 
-// The answer to a client's own condition does not wait for a body that it will
-// not get, and a failed response's body holds no stale answer up.
+// A failed response's body holds no stale answer up.
 func TestAnswers_DoNotWaitForBodiesThatNobodyGets(t *testing.T) {
 	hang := make(chan struct{})
 	var failing atomic.Bool
@@ -157,7 +157,7 @@ func TestAnswers_DoNotWaitForBodiesThatNobodyGets(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		_, _ = io.WriteString(w, "begun ")
-		if failing.Load() || r.URL.Path == "/slow" {
+		if failing.Load() {
 			_ = http.NewResponseController(w).Flush()
 			select {
 			case <-hang:
@@ -169,8 +169,6 @@ func TestAnswers_DoNotWaitForBodiesThatNobodyGets(t *testing.T) {
 	c := start(t, site(o))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	c.send(ctx, http.MethodGet, "/slow", nil, `If-None-Match: "1"`).want(t, 304, "")
-
 	c.get("/f").want(t, 200, "begun ")
 	time.Sleep(1200 * time.Millisecond)
 	failing.Store(true)
@@ -202,4 +200,150 @@ func TestQueryIgnore_ReachesFastCGI(t *testing.T) {
 `)
 	c.get("/a.php?utm_x=evil&id=1").want(t, 200, "/a.php?id=1")
 	c.get("/a.php?id=1").want(t, 200, "/a.php?id=1").wantStatus(t, "fastcache; hit")
+}
+
+// An answer about one request's Range, or about one client, is nobody else's.
+func TestStatus_AboutOneRequest(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		switch {
+		case r.Header.Get("Range") != "":
+			w.Header().Set("Content-Range", "bytes */5")
+			w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
+		case r.Header.Get("X-Often") != "":
+			w.WriteHeader(http.StatusTooManyRequests)
+		default:
+			_, _ = io.WriteString(w, "page!")
+		}
+	})
+	c := start(t, site(o))
+	c.get("/range", "Range: bytes=999999-").want(t, 416, "").wantStatus(t, "fastcache; fwd=uri-miss; detail=status")
+	c.get("/range").want(t, 200, "page!")
+	c.get("/often", "X-Often: yes").want(t, 429, "").wantStatus(t, "fastcache; fwd=uri-miss; detail=status")
+	c.get("/often").want(t, 200, "page!")
+}
+
+// What handlers in front say of one request is not stored with what the origin
+// adds to it, in RAM or on disk, before or after a 304.
+func TestFieldsInFront_AreNotStored(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=1")
+		w.Header().Set("ETag", `"1"`)
+		w.Header().Set("X-User", "origin")
+		if r.Header.Get("If-None-Match") != "" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = io.WriteString(w, "page")
+	})
+	for _, options := range []string{"disk_size 0", "memory_size 0"} {
+		t.Run(options, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, strings.Replace(site(o, options), "route {", "route {\n\t\theader X-User {http.request.header.X-User}", 1))
+			ask := func(user, begin string) {
+				t.Helper()
+				r := c.get("/", "X-User: "+user).want(t, 200, "page").wantStatus(t, begin)
+				if got := strings.Join(r.Header.Values("X-User"), ","); got != user+",origin" {
+					t.Errorf("X-User for %s: %s (%s)", user, got, r.cacheStatus())
+				}
+			}
+			ask("alice", "fastcache; fwd=uri-miss; stored")
+			ask("bob", "fastcache; hit")
+			time.Sleep(1200 * time.Millisecond)
+			ask("carol", "fastcache; fwd=stale; fwd-status=304")
+			ask("dave", "fastcache; hit")
+		})
+	}
+}
+
+// stale-if-error of a response is for when the origin has failed, not for while it
+// is being asked.
+func TestStaleIfError_NotWhileTheOriginIsAsked(t *testing.T) {
+	t.Parallel()
+	var slow atomic.Bool
+	var version atomic.Int64
+	version.Store(1)
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=1, stale-if-error=3600")
+		v := version.Load()
+		if slow.Load() {
+			time.Sleep(700 * time.Millisecond)
+		}
+		if v == 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprint(w, "v", v)
+	})
+	c := start(t, site(o))
+	c.get("/").want(t, 200, "v1")
+	time.Sleep(1200 * time.Millisecond)
+	slow.Store(true)
+	version.Store(2)
+	together := func(want, begin string) {
+		t.Helper()
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 50 * time.Millisecond)
+				c.get("/").want(t, 200, want).wantStatus(t, begin)
+			})
+		}
+		wg.Wait()
+	}
+	before := o.asked()
+	together("v2", "fastcache; fwd=stale")
+	o.wantAsked(t, before+1)
+
+	// When it has failed for one, all get the stale response, and it is not asked
+	// for each.
+	version.Store(3)
+	time.Sleep(1200 * time.Millisecond)
+	before = o.asked()
+	together("v2", "fastcache; fwd=stale")
+	o.wantAsked(t, before+1)
+}
+
+// A 304 that ends sharing ends it also if its client leaves in the middle.
+func TestNotModified_EndsSharingAtOnce(t *testing.T) {
+	t.Parallel()
+	body := testBody("big", 8<<20)
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=600")
+		w.Header().Set("ETag", `"1"`)
+		if r.Header.Get("If-None-Match") != "" {
+			w.Header().Set("Cache-Control", "private")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = io.WriteString(w, body)
+	})
+	c := start(t, site(o, "honor_request_cache_control"))
+	c.get("/").want(t, 200, body)
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", c.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nCache-Control: no-cache\r\n\r\n", c.port)
+	_, _ = io.ReadFull(conn, make([]byte, 400))
+	c.get("/").want(t, 200, body).wantStatus(t, "fastcache; fwd=uri-miss")
+	conn.Close()
+}
+
+// The field that is for this cache alone reaches no client.
+func TestTargetedField_StaysHere(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Fastcache-Cache-Control", "max-age=60")
+	})
+	c := start(t, site(o))
+	for _, r := range []*response{
+		c.get("/"), c.get("/"), c.do(http.MethodPost, "/"), c.do(http.MethodPut, "/"), c.get("/", `If-Match: "1"`),
+	} {
+		if v := r.Header.Get("Fastcache-Cache-Control"); v != "" {
+			t.Errorf("%s: Fastcache-Cache-Control: %s", r.cacheStatus(), v)
+		}
+	}
 }

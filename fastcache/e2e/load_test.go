@@ -246,6 +246,35 @@ func TestH16_Growth(t *testing.T) {
 	eventually(t, "no more than 1000 bodies are stored", func() bool { return measure().bodies <= 1000 })
 }
 
+// A client that leaves before the answer has come passes the fetch on to one of
+// those who wait, not to all of them.
+func TestCoalescing_LeaderLeaves(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		select {
+		case <-time.After(1500 * time.Millisecond):
+		case <-r.Context().Done():
+		}
+		_, _ = io.WriteString(w, "page")
+	})
+	c := start(t, site(o))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = c.try(ctx, http.MethodGet, "/", nil) })
+	eventually(t, "the first request is under way", func() bool { return o.asked() == 1 })
+	for range 30 {
+		wg.Go(func() { c.get("/").want(t, 200, "page") })
+	}
+	time.Sleep(500 * time.Millisecond)
+	cancel()
+	wg.Wait()
+	if n := o.asked(); n > 3 {
+		t.Errorf("the origin was asked %d times", n)
+	}
+	c.get("/").want(t, 200, "page").wantStatus(t, "fastcache; hit")
+}
+
 // H17: one hung fetch holds nobody up for longer than the bound.
 func TestH17_HungFetch(t *testing.T) {
 	hang := make(chan struct{})

@@ -556,3 +556,21 @@ func TestPurge_RawTargets(t *testing.T) {
 		}
 	}
 }
+
+// A key that names the local address is one that a made-up request has to have, too.
+func TestPurge_KeyOfTheLocalAddress(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		if r.Method == http.MethodPost {
+			w.Header().Set("Location", "/other")
+			w.WriteHeader(http.StatusCreated)
+			return
+		}
+		fmt.Fprint(w, r.URL.Path)
+	})
+	c := start(t, site(o, "cache_key {http.request.local.host}{http.request.uri}"))
+	c.get("/other").want(t, 200, "/other")
+	c.do(http.MethodPost, "/k").want(t, 201, "")
+	c.get("/other").want(t, 200, "/other").wantStatus(t, "fastcache; fwd=uri-miss")
+}

@@ -41,16 +41,6 @@ type Plan struct {
 
 	// Swallow keeps the whole response from the client: its owner answers.
 	Swallow bool
-
-	// Status replaces the status that the client sees, when not 0.
-	Status int
-
-	// NoBody keeps the body, not the header, from the client: the answer to
-	// the client's own condition is 304 while the whole body is captured.
-	NoBody bool
-
-	// Flush sends such a header at once, in front of a body that may take long.
-	Flush bool
 }
 
 // Decide is called once, before the final header goes out, with the status and
@@ -96,15 +86,30 @@ func New(rw http.ResponseWriter, r *http.Request, decide Decide) *Writer {
 // Header returns the header map that the handler fills.
 func (w *Writer) Header() http.Header { return w.header }
 
-// Added returns the fields of h that the handler set or changed: those that the
-// server and the handlers in front had put there before are left out, since
-// they will put them there again. The values are shared with h.
+// AppendedField is the name, which no field can have, under which [Writer.Added]
+// lists fields.
+const AppendedField = ":appended"
+
+// Added returns what the handler has put into h: the lines that the server and the
+// handlers in front had put there before are left out, since they will put them, or
+// others, there again. The names of the fields that had such lines in front of the
+// handler's own are under [AppendedField]. The values are shared with h.
 func (w *Writer) Added(h http.Header) http.Header {
 	added := make(http.Header, len(h))
+	var appended []string
 	for k, v := range h {
-		if before, ok := w.outer[k]; !ok || !slices.Equal(before, v) {
-			added[k] = v
+		before := w.outer[k]
+		switch n := len(before); {
+		case n == 0 || len(v) < n || !slices.Equal(before, v[:n]):
+			added[k] = v // all of it the handler's
+		case len(v) > n:
+			added[k] = v[n:]
+			appended = append(appended, k)
 		}
+	}
+	if appended != nil {
+		slices.Sort(appended)
+		added[AppendedField] = appended
 	}
 	return added
 }
@@ -129,14 +134,8 @@ func (w *Writer) WriteHeader(status int) {
 	if w.plan.Swallow {
 		return
 	}
-	if w.plan.Status != 0 {
-		status = w.plan.Status
-	}
 	replaceHeader(w.rw.Header(), w.header)
 	w.rw.WriteHeader(status)
-	if w.plan.NoBody && w.plan.Flush {
-		_ = http.NewResponseController(w.rw).Flush()
-	}
 }
 
 // sendInterim sends a 1xx response with the fields of the moment and takes them
@@ -285,7 +284,7 @@ func (w *Writer) ClientErr() error { return w.goneErr }
 func (w *Writer) Sent() bool { return w.hijacked || w.status != 0 && !w.plan.Swallow }
 
 func (w *Writer) toClient() bool {
-	return !w.plan.Swallow && !w.plan.NoBody && w.goneErr == nil
+	return !w.plan.Swallow && w.goneErr == nil
 }
 
 func (w *Writer) filling() bool {

@@ -140,21 +140,6 @@ func TestWriter_Swallow_NothingReachesTheClient(t *testing.T) {
 	}
 }
 
-func TestWriter_NoBody_CapturesBehindA304(t *testing.T) {
-	client, sink := httptest.NewRecorder(), new(bytes.Buffer)
-	w := capture.New(client, request, func(int, http.Header) capture.Plan {
-		return capture.Plan{Sink: sink, Status: http.StatusNotModified, NoBody: true}
-	})
-	_, _ = io.WriteString(w, "whole body")
-	w.Finish()
-	if client.Code != http.StatusNotModified || client.Body.Len() != 0 {
-		t.Errorf("client got %d with %d bytes", client.Code, client.Body.Len())
-	}
-	if sink.String() != "whole body" || !w.Whole() {
-		t.Errorf("sink has %q", sink)
-	}
-}
-
 func TestWriter_Whole_NeedsTheDeclaredLength(t *testing.T) {
 	for _, tc := range []struct {
 		declared, body string

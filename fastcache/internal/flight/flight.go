@@ -11,6 +11,7 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -49,6 +50,8 @@ type Call struct {
 	key   string
 	done  chan struct{} // closed by Land
 	once  sync.Once
+
+	failed atomic.Bool
 }
 
 // NewGroup returns an empty group that reads the time from now.
@@ -84,6 +87,13 @@ func (g *Group) Flying(key string) bool {
 	_, ok := s.calls[key]
 	return ok
 }
+
+// Fail notes that the fetch has failed, for those who wait. It goes before Land.
+func (c *Call) Fail() { c.failed.Store(true) }
+
+// Failed reports whether the fetch has failed. It is settled once Wait has returned
+// true.
+func (c *Call) Failed() bool { return c.failed.Load() }
 
 // Land ends the call and wakes its followers. It may be called more than once.
 func (c *Call) Land() {

@@ -156,7 +156,7 @@ func (p *Policy) forbidden(x *Exchange, cc *Directives, d *Decision) Reason {
 	switch {
 	case x.Status == http.StatusPartialContent:
 		return ReasonPartial
-	case x.Status < 200 || x.Status > 999 || x.Status == http.StatusNotModified:
+	case x.Status < 200 || x.Status > 999 || x.Status == http.StatusNotModified || aboutRequest(x.Status):
 		return ReasonStatus
 	case cc.Private:
 		return ReasonPrivate
@@ -293,11 +293,22 @@ func storablePost(x *Exchange) bool {
 	return ok && key == x.Target
 }
 
-// blamesRequest reports whether a status says that the request's header is at
+// aboutRequest reports whether a status speaks of one request, client or
+// connection, by what is not part of a cache key, and never of the target: its
+// conditions, its Range, its rate. RFC 6585 says so of 428, 429, 431 and 511.
+func aboutRequest(status int) bool {
+	switch status {
+	case 407, 408, 412, 416, 417, 421, 425, 428, 429, 431, 511:
+		return true
+	}
+	return false
+}
+
+// blamesRequest reports whether a status says that the request's header may be at
 // fault.
 func blamesRequest(status int) bool {
 	switch status {
-	case 400, 413, 417, 431, 501:
+	case 400, 413, 501:
 		return true
 	}
 	return false
@@ -309,10 +320,16 @@ func blamesRequest(status int) bool {
 const usualHeader = 4 << 10
 
 // unusual reports whether a request header is one that an origin may stumble
-// over: larger than most clients' or with bytes other than visible ASCII.
+// over: larger than most clients', with bytes other than visible ASCII, or with a
+// name of other bytes than letters, digits and hyphens.
 func unusual(h http.Header) bool {
 	size := 0
 	for name, lines := range h {
+		for i := 0; i < len(name); i++ {
+			if c := name[i] | 0x20; (c < 'a' || c > 'z') && (c < '0' || c > '9') && name[i] != '-' {
+				return true
+			}
+		}
 		for _, line := range lines {
 			size += len(name) + len(line)
 			for i := 0; i < len(line); i++ {

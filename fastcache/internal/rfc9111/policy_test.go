@@ -132,7 +132,7 @@ func TestPolicy_Evaluate_Storable_3(t *testing.T) {
 		{name: "5.2.2.3 must-understand overrides no-store", response: []string{"Cache-Control: max-age=60, no-store, must-understand"}},
 		{name: "5.2.2.3 not understood", status: 599, response: []string{"Cache-Control: max-age=60, no-store, must-understand"}, want: rfc9111.ReasonMustUnderstand},
 		{name: "5.2.2.3 not understood, without no-store", status: 599, response: []string{"Cache-Control: max-age=60, must-understand"}, want: rfc9111.ReasonMustUnderstand},
-		{name: "5.2.2.3 416 is understood", status: 416, response: []string{"Cache-Control: max-age=60, must-understand"}},
+		{name: "5.2.2.3 417 is understood, and not stored", status: 417, response: []string{"Cache-Control: max-age=60, must-understand"}, want: rfc9111.ReasonStatus},
 		{name: "RFC 9213 no-store", response: []string{fresh, "CDN-Cache-Control: no-store", "Expires: " + date(60)}, want: rfc9111.ReasonNoStore},
 		{name: "RFC 9213 private", response: []string{fresh, "CDN-Cache-Control: private"}, want: rfc9111.ReasonPrivate},
 		{name: "RFC 9213 fresh against no-store", response: []string{"Cache-Control: no-store", "CDN-Cache-Control: max-age=60"}},
@@ -140,7 +140,14 @@ func TestPolicy_Evaluate_Storable_3(t *testing.T) {
 		{name: "RFC 9213 malformed against no-store", response: []string{"Cache-Control: no-store", `CDN-Cache-Control: max-age=60, &&&&&`}, want: rfc9111.ReasonNoStore},
 
 		{name: "error to an unusual byte", status: 400, request: []string{"X: \x80"}, response: []string{fresh}, want: rfc9111.ReasonRequestFault},
-		{name: "error to a long header", status: 431, request: []string{"X: " + strings.Repeat("x", 4100)}, response: []string{fresh}, want: rfc9111.ReasonRequestFault},
+		{name: "error to a long header", status: 400, request: []string{"X: " + strings.Repeat("x", 4100)}, response: []string{fresh}, want: rfc9111.ReasonRequestFault},
+		{name: "RFC 9110 15.5.17 about the Range", status: 416, response: []string{fresh}, want: rfc9111.ReasonStatus},
+		{name: "RFC 9110 15.5.13 about the condition", status: 412, response: []string{fresh}, want: rfc9111.ReasonStatus},
+		{name: "RFC 9110 15.5.20 about the connection", status: 421, response: []string{fresh}, want: rfc9111.ReasonStatus},
+		{name: "RFC 6585 3", status: 428, response: []string{fresh}, want: rfc9111.ReasonStatus},
+		{name: "RFC 6585 4", status: 429, response: []string{"Cache-Control: public, max-age=60"}, want: rfc9111.ReasonStatus},
+		{name: "RFC 6585 5", status: 431, response: []string{fresh}, want: rfc9111.ReasonStatus},
+		{name: "RFC 6585 6", status: 511, response: []string{fresh}, want: rfc9111.ReasonStatus},
 		{name: "error to an unusual byte, by heuristics", policy: &rfc9111.Policy{TTL: time.Hour}, status: 501, request: []string{"X: \x7f"}, want: rfc9111.ReasonRequestFault},
 		{name: "error to a usual request", status: 400, request: []string{"X: y\tz"}, response: []string{fresh}},
 		{name: "another error to an unusual byte", status: 404, request: []string{"X: \x80"}, response: []string{fresh}},
@@ -237,6 +244,8 @@ func TestPolicy_Evaluate_KeyHasCookie(t *testing.T) {
 // Any final status with explicit freshness, the listed ones without.
 func TestPolicy_Evaluate_Status_3(t *testing.T) {
 	heuristic := map[int]bool{200: true, 203: true, 204: true, 300: true, 301: true, 308: true, 404: true, 405: true, 410: true, 414: true, 501: true}
+	// Those about the request are nobody else's.
+	never := map[int]bool{407: true, 408: true, 412: true, 416: true, 417: true, 421: true, 425: true, 428: true, 429: true, 431: true, 511: true}
 	lastModified := "Last-Modified: " + date(-24*3600)
 	for status := 200; status < 600; status++ {
 		if status == 206 || status == 304 {
@@ -248,6 +257,10 @@ func TestPolicy_Evaluate_Status_3(t *testing.T) {
 				if got := production.Evaluate(exchange(status, nil, response...)).Reason; got != want {
 					t.Errorf("%s: %q, want %q", what, got, want)
 				}
+			}
+			if never[status] {
+				expect("max-age", rfc9111.ReasonStatus, "Cache-Control: public, max-age=60")
+				return
 			}
 			expect("max-age", rfc9111.ReasonNone, "Cache-Control: max-age=60")
 			expect("s-maxage", rfc9111.ReasonNone, "Cache-Control: s-maxage=60")

@@ -16,15 +16,22 @@ func (s *Store) Purge(key string, soft bool, why Cause) int {
 	if s.closed.Load() {
 		return 0
 	}
+	n, _ := s.purgeKey(key, soft, why, nil)
+	return n
+}
+
+// purgeKey purges a key and bars its fetches, all but one that was not barred before.
+func (s *Store) purgeKey(key string, soft bool, why Cause, but *Fetch) (int, bool) {
 	s.readDir(digestOf(key)[0])
 	hash := s.hashKey(key)
 	sh := s.shardOf(hash)
 	sh.mu.Lock()
 	for f := sh.fetches; f != nil; f = f.next {
-		if f.hash == hash && sameAlias(f.key, key) {
+		if f != but && f.hash == hash && sameAlias(f.key, key) {
 			f.purged = true
 		}
 	}
+	current := but != nil && !but.purged && !but.over
 	var n int
 	var dead []*Entry
 	for _, res := range sh.aliases(hash, key) {
@@ -34,7 +41,19 @@ func (s *Store) Purge(key string, soft bool, why Cause) int {
 	}
 	sh.mu.Unlock()
 	s.dropBodies(dead)
-	return n
+	return n, current
+}
+
+// Purge is Store.Purge for f's key, except that f itself may still store what it brings: the answer to
+// the request that made the stored responses out of date. It fails, having purged all the same, when the key
+// was purged since f was registered: somebody else's purge is not to be undone.
+func (f *Fetch) Purge(soft bool, why Cause) (n int, current bool) {
+	s := f.s
+	if s.closed.Load() {
+		return 0, false
+	}
+	n, current = s.purgeKey(f.key, soft, why, f)
+	return n, current
 }
 
 // PurgeFunc is Purge for every key that match accepts. It finishes a rebuild first; ErrUnread when that

@@ -184,3 +184,46 @@ func check(t testing.TB, s *store.Store) {
 		t.Fatal(err)
 	}
 }
+
+// A fetch that purges its own key may store what it brings, unless somebody else has
+// purged the key since it began, before or after.
+func TestFetch_Purge_SparesItself(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after bool
+		want          bool
+	}{
+		"alone":  {want: true},
+		"before": {before: true},
+		"after":  {after: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, store.Options{Limits: store.Limits{Memory: 1 << 20}})
+			put(t, s, "http://a/", nil, &store.Response{Status: 200, Born: time.Now(), Lifetime: time.Minute}, []byte("old"))
+			other := s.Fetch("https://a/")
+			defer other.Done()
+			f := s.Fetch("http://a/")
+			defer f.Done()
+			if test.before {
+				s.Purge("http://a/", false, store.Purged)
+			}
+			n, current := f.Purge(false, store.Invalidated)
+			if current == test.before || n == 0 != test.before {
+				t.Errorf("purged %d, current %v", n, current)
+			}
+			if !other.Purged() {
+				t.Error("another fetch of the key goes on")
+			}
+			if test.after {
+				s.Purge("http://a/", false, store.Purged)
+			}
+			w, err := f.Create(-1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Discard()
+			if _, err := w.Commit(&store.Response{Status: 200, Born: time.Now(), Lifetime: time.Minute}, nil); (err == nil) != test.want {
+				t.Errorf("Commit: %v", err)
+			}
+		})
+	}
+}
