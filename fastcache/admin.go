@@ -119,7 +119,10 @@ func parsePurge(body []byte) (*purgeRequest, error) {
 	dec := json.NewDecoder(strings.NewReader(string(body)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(p); err != nil {
-		return nil, fmt.Errorf(`the body is not an object such as {"pattern": "/static/"}: %w`, err)
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it is empty")
+		}
+		return nil, fmt.Errorf(`the body has to be an object such as {"pattern": "/static/"}: %w`, err)
 	}
 	if _, err := dec.Token(); err != io.EOF { //nolint:errorlint // as Token promises
 		return nil, errors.New("something follows the object in the body")
@@ -162,7 +165,7 @@ var errEmpty = errors.New(`empty; to purge everything, say {"all": true}`)
 
 func (p *purgeRequest) byURL() error {
 	if _, ok := new(FastCache).keyOfURL(context.Background(), *p.URL, nil); !ok {
-		return fmt.Errorf("%q is not the URL of anything that can be cached; it begins with scheme and host, as in https://example.com/a?b", *p.URL)
+		return fmt.Errorf("%q is not the URL of anything that can be cached; it begins with scheme and host, as in https://example.com/a?b, and has no fragment", *p.URL)
 	}
 	return nil
 }
@@ -194,7 +197,7 @@ func (p *purgeRequest) byTag() error {
 
 func (p *purgeRequest) byTags() error {
 	if len(p.Tags) == 0 || slices.Contains(p.Tags, "") {
-		return errEmpty
+		return errors.New("empty")
 	}
 	p.sel.labels = tagLabels(p.Tags)
 	return nil
@@ -202,7 +205,10 @@ func (p *purgeRequest) byTags() error {
 
 func (p *purgeRequest) byGroups() error {
 	if len(p.Groups) == 0 {
-		return errEmpty
+		return errors.New("empty")
+	}
+	if p.Origin == "" {
+		return errors.New("origin is missing: a group is one of an origin, such as https://example.com")
 	}
 	scheme, host, _ := strings.Cut(p.Origin, "://")
 	target, ok := rfc9111.AppendTarget(nil, scheme, strings.TrimSuffix(host, "/"), "/")
@@ -221,6 +227,9 @@ func (p *purgeRequest) byAll() error {
 // run purges in every store that the request means, and in each once. With an
 // error it returns how many responses it had purged until then.
 func (p *purgeRequest) run(ctx context.Context, stores []*sharedStore) (purged int, err error) {
+	if p.Prefix != nil && !canBePrefix(*p.Prefix, stores) {
+		return 0, adminError(http.StatusBadRequest, "prefix: no key begins with %q: say where it begins, with scheme and host (https://example.com/a) or with a path (/a)", *p.Prefix)
+	}
 	found := p.Name == nil
 	for _, s := range stores {
 		users := s.instances()
@@ -245,6 +254,17 @@ func (p *purgeRequest) run(ctx context.Context, stores []*sharedStore) (purged i
 		return 0, errNoInstance(*p.Name)
 	}
 	return purged, nil
+}
+
+// canBePrefix reports whether a key may begin so: without a cache_key template, keys
+// are URLs.
+func canBePrefix(prefix string, stores []*sharedStore) bool {
+	if _, _, isURL := cutURL(prefix); isURL || strings.HasPrefix(prefix, "/") {
+		return true
+	}
+	return slices.ContainsFunc(stores, func(s *sharedStore) bool {
+		return slices.ContainsFunc(s.instances(), func(fc *FastCache) bool { return fc.CacheKey != "" })
+	})
 }
 
 // keysOfURL returns the keys that a URL has for the instances of a store: their

@@ -2,7 +2,6 @@ package fastcache
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -33,6 +32,10 @@ const (
 	// other after its answer could not be shared. They are still captured, so
 	// the first answer that can be stored ends it.
 	hitForMissTime = 5 * time.Second
+
+	// maxSkew is how far in the future a response may have been born: clocks are
+	// corrected by as much without anybody noticing.
+	maxSkew = time.Minute
 
 	// statusClientClosed is Caddy's status for a client that left.
 	statusClientClosed = 499
@@ -79,6 +82,9 @@ func (x *exchange) handle() error {
 		return x.bypass(fwd, reason)
 	}
 	x.origin = rfc9111.OriginHeader(x.r.Header)
+	if fc.CacheKey != "" && rfc9111.Nominates(x.r.Header) {
+		return x.bypass(rfc9111.FwdBypass, rfc9111.ReasonConnection)
+	}
 	var buf [256]byte
 	key, ok := fc.appendKey(buf[:0], x.r)
 	if !ok {
@@ -121,7 +127,10 @@ func (fc *FastCache) appendKey(dst []byte, r *http.Request) ([]byte, bool) {
 		repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 		return append(dst, repl.ReplaceAll(fc.keyTemplate, "")...), true
 	}
-	scheme, host := effectiveOrigin(r)
+	scheme, host, ok := effectiveOrigin(r)
+	if !ok {
+		return nil, false
+	}
 	return rfc9111.AppendTarget(dst, scheme, host, fc.requestURI(r))
 }
 
@@ -140,19 +149,29 @@ func (fc *FastCache) requestURI(r *http.Request) string {
 
 // effectiveOrigin is the scheme and host that the client asked for: what a
 // trusted proxy says of them, as reverse_proxy passes it on, or else what the
-// request itself says.
-func effectiveOrigin(r *http.Request) (scheme, host string) {
+// request itself says. It fails if the proxy's word can be read in two ways.
+func effectiveOrigin(r *http.Request) (scheme, host string, ok bool) {
 	scheme, host = "http", r.Host
 	if r.TLS != nil {
 		scheme = "https"
 	}
 	if fromTrustedProxy(r) {
-		if proto := r.Header.Get("X-Forwarded-Proto"); proto == "http" || proto == "https" {
-			scheme = proto
+		protos, hosts := r.Header["X-Forwarded-Proto"], r.Header["X-Forwarded-Host"]
+		if len(protos) > 1 || len(hosts) > 1 || rfc9111.Nominates(r.Header) {
+			return "", "", false
 		}
-		host = cmp.Or(r.Header.Get("X-Forwarded-Host"), host)
+		if len(protos) == 1 {
+			if scheme = protos[0]; scheme != "http" && scheme != "https" {
+				return "", "", false
+			}
+		}
+		if len(hosts) == 1 {
+			if host = hosts[0]; host == "" || strings.ContainsAny(host, ", ") {
+				return "", "", false
+			}
+		}
 	}
-	return scheme, host
+	return scheme, host, true
 }
 
 func fromTrustedProxy(r *http.Request) bool {
@@ -171,14 +190,16 @@ func (x *exchange) bypass(fwd rfc9111.Fwd, reason rfc9111.Reason) error {
 		return next.ServeHTTP(w, r) // the connection changes hands: leave the writer alone
 	}
 	caddyhttp.SetVar(r.Context(), passVar, fc.store)
-	if fwd == rfc9111.FwdMethod && r.Method == http.MethodPost && !fc.off {
-		if key, ok := fc.appendKey(nil, r); ok {
-			return fc.post(w, r, next, key, &x.seen)
+	var made *unsafeRequest
+	if fwd == rfc9111.FwdMethod && !fc.off && !slices.Contains(safeMethods, r.Method) {
+		made = fc.unsafeRequest(r)
+		if r.Method == http.MethodPost && made.keyed && fc.plain(r, made.key) {
+			return fc.post(w, r, next, made, &x.seen)
 		}
 	}
 	cw := capture.New(w, r, func(status int, h http.Header) capture.Plan {
-		if fwd == rfc9111.FwdMethod && !fc.off && status < 400 && !slices.Contains(safeMethods, r.Method) {
-			fc.invalidate(r, h)
+		if made != nil && status < 400 {
+			made.invalidate(h)
 		}
 		delete(h, rfc9111.TargetedField)
 		fc.answered(&x.seen, resultBypass, h, nil, rfc9111.CacheStatus{Fwd: fwd, Detail: reason})
@@ -202,7 +223,8 @@ var safeMethods = []string{
 type exchange struct {
 	fc     *FastCache
 	w      http.ResponseWriter
-	r      *http.Request
+	r      *http.Request // as it came
+	live   *http.Request // what the handlers behind work on, once there has been a trip; see isolate
 	next   caddyhttp.Handler
 	key    []byte
 	origin http.Header        // the request's header as the origin gets it
@@ -210,6 +232,19 @@ type exchange struct {
 	wants  rfc9111.Directives // what the request asks of caches; zero unless honoured
 	soft   bool               // what was looked up has been purged softly: it is stale
 	last   bool               // what answers is good for this request only
+}
+
+// isolate keeps the request as it came for the cache, and leaves the one that the
+// placeholders of the handlers behind are bound to for those: they may rewrite it, and
+// have to see in one what they do to the other.
+func (x *exchange) isolate() {
+	if x.live != nil {
+		return
+	}
+	x.live = x.r
+	own, u := *x.r, *x.r.URL
+	own.URL = &u
+	x.r = &own
 }
 
 // serve answers from the store if it may, or else makes a trip to the origin,
@@ -328,6 +363,9 @@ func (x *exchange) judge(entry *store.Entry, stored *store.Response, known bool)
 	}
 	age := x.fc.now().Sub(stored.Born)
 	ttl := stored.Lifetime - age
+	if age < -maxSkew {
+		ttl = 0 // stored under a clock that was ahead: who knows how old it is
+	}
 	if x.soft = entry.Stale(); x.soft {
 		ttl = min(ttl, 0) // freshness has ended, the windows behind it are as they were
 	}
@@ -394,7 +432,12 @@ func (x *exchange) mayShare(v verdict) bool {
 // flightKey names the fetch that could answer this request: the URL, and the
 // variant once it is known what the URL varies by.
 func (x *exchange) flightKey() string {
-	return string(x.fc.store.AppendVariant(slices.Clone(x.key), string(x.key), x.origin))
+	key := x.fc.store.AppendVariant(slices.Clone(x.key), string(x.key), x.origin)
+	if has(x.origin, "Cookie") && !x.fc.keyHasCookies(x.r) {
+		// What answers this request may be less than what answers one without.
+		key = append(key, "\x00cookie"...)
+	}
+	return string(key)
 }
 
 func (x *exchange) gatewayTimeout() error {
@@ -423,7 +466,7 @@ func (x *exchange) inBackground() *exchange {
 	own.key = slices.Clone(x.key)
 	own.w = newDiscardWriter()
 	own.seen = observation{} // nobody is answered
-	own.r = detach(x.r, own.w)
+	own.r, own.live = detach(x.r, own.w), nil
 	// The whole response is wanted, also when the request is for less.
 	own.r.Method = http.MethodGet
 	own.r.Header.Del("Range")
@@ -474,7 +517,10 @@ func (fc *FastCache) keyHasCookies(r *http.Request) bool {
 		return false
 	}
 	cookies := r.Cookies()
-	for _, c := range cookies {
+	for i, c := range cookies {
+		if slices.ContainsFunc(cookies[:i], func(o *http.Cookie) bool { return o.Name == c.Name }) {
+			return false // the key has the first one; the origin may go by another
+		}
 		if !strings.Contains(fc.keyTemplate, "{http.request.cookie."+c.Name+"}") {
 			return false
 		}

@@ -16,12 +16,9 @@ import (
 // like that of any unsafe method, and may then take its place, if it says that
 // it shows what a GET would get (RFC 9110 section 9.3.3).
 type posting struct {
-	fc     *FastCache
-	r      *http.Request
-	key    []byte
-	sent   time.Time
-	header http.Header // of the request as the origin gets it
-	seen   *observation
+	*unsafeRequest
+	sent time.Time
+	seen *observation
 
 	capture  *capture.Writer
 	fence    *store.Fetch
@@ -29,10 +26,27 @@ type posting struct {
 	response *store.Response
 }
 
+// plain reports whether a POST reaches the origin as a GET for its key would, so that
+// its answer may answer that: nothing is in it that a trip would have taken out.
+func (fc *FastCache) plain(r *http.Request, key []byte) bool {
+	if rfc9111.Nominates(r.Header) {
+		return false
+	}
+	for _, name := range forwardingFields {
+		if has(r.Header, name) {
+			return false
+		}
+	}
+	if fc.query != nil && string(fc.query.Append(nil, r.RequestURI)) != r.RequestURI {
+		return false
+	}
+	return fc.CacheKey != "" || fromTrustedProxy(r) || r.Host == keyHost(key)
+}
+
 // post hands a POST on.
-func (fc *FastCache) post(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key []byte, seen *observation) error {
-	p := &posting{fc: fc, r: r, key: key, sent: fc.now(), header: rfc9111.OriginHeader(r.Header).Clone(), seen: seen}
-	p.fence = fc.store.Fetch(string(key))
+func (fc *FastCache) post(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, made *unsafeRequest, seen *observation) error {
+	p := &posting{unsafeRequest: made, sent: fc.now(), seen: seen}
+	p.fence = fc.store.Fetch(string(made.key))
 	defer p.end()
 	p.capture = capture.New(w, r, p.decide)
 	if err := next.ServeHTTP(p.capture, r); err != nil {
@@ -49,7 +63,7 @@ func (p *posting) decide(status int, h http.Header) capture.Plan {
 	// Another unsafe request that ended meanwhile may know a newer state.
 	current := status < 400 && p.fc.lease.shared.supersede(p.fence, string(p.key))
 	if status < 400 {
-		p.fc.invalidateOthers(p.r, h)
+		p.invalidateOthers(h)
 	}
 	if current && p.prepare(status, h) {
 		plan.Sink = p.sink
@@ -62,8 +76,7 @@ func (p *posting) decide(status int, h http.Header) capture.Plan {
 
 // prepare opens the sink if the response may answer later GET requests.
 func (p *posting) prepare(status int, h http.Header) bool {
-	scheme, host := effectiveOrigin(p.r)
-	target, ok := rfc9111.AppendTarget(nil, scheme, host, p.fc.requestURI(p.r))
+	target, ok := rfc9111.AppendTarget(nil, p.scheme, p.host, p.uri)
 	if !ok {
 		return false
 	}

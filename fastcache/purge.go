@@ -130,28 +130,47 @@ func (fc *FastCache) mayPurge(remoteAddr string) bool {
 	return false
 }
 
+// unsafeRequest is a request that may change what it is asked about, as it is before
+// the handlers behind have rewritten it.
+type unsafeRequest struct {
+	fc     *FastCache
+	r      *http.Request
+	key    []byte
+	keyed  bool
+	header http.Header
+
+	// The target, in the parts that rfc9111.InvalidationTargets takes.
+	scheme, host, uri string
+}
+
+func (fc *FastCache) unsafeRequest(r *http.Request) *unsafeRequest {
+	u := &unsafeRequest{fc: fc, r: r, header: r.Header.Clone(), uri: fc.requestURI(r)}
+	u.key, u.keyed = fc.appendKey(nil, r)
+	u.scheme, u.host, _ = effectiveOrigin(r)
+	return u
+}
+
 // invalidate drops what a successful unsafe request has made out of date: its own
 // target, what the response's Location and Content-Location name on the same
 // host (RFC 9111 section 4.4), and the groups of the same origin that it says
 // (RFC 9875 section 3). It does not cascade: what else is in the groups of a
 // response that is dropped for its URL stays.
-func (fc *FastCache) invalidate(r *http.Request, response http.Header) {
-	if key, ok := fc.appendKey(nil, r); ok {
-		fc.lease.shared.purge(string(key), false, store.Invalidated)
+func (u *unsafeRequest) invalidate(response http.Header) {
+	if u.keyed {
+		u.fc.lease.shared.purge(string(u.key), false, store.Invalidated)
 	}
-	fc.invalidateOthers(r, response)
+	u.invalidateOthers(response)
 }
 
 // invalidateOthers is invalidate for all but the request's own target.
-func (fc *FastCache) invalidateOthers(r *http.Request, response http.Header) {
-	shared := fc.lease.shared
-	scheme, host := effectiveOrigin(r)
-	targets := rfc9111.InvalidationTargets(scheme, host, fc.requestURI(r), response)
+func (u *unsafeRequest) invalidateOthers(response http.Header) {
+	fc, shared := u.fc, u.fc.lease.shared
+	targets := rfc9111.InvalidationTargets(u.scheme, u.host, u.uri, response)
 	if len(targets) == 0 {
 		return
 	}
 	for _, target := range targets[1:] { // behind the request's own
-		if key, ok := fc.keyOfURL(r.Context(), target, r.Header); ok {
+		if key, ok := fc.keyOfURL(u.r.Context(), target, u.header); ok {
 			shared.purge(key, false, store.Invalidated)
 		}
 	}

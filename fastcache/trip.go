@@ -169,6 +169,7 @@ func (t *trip) roundTrip() (err error) {
 	}()
 
 	r := t.request(ctx)
+	defer func() { *x.live = *x.r }()
 	t.requestTime = fc.now()
 	caddyhttp.SetVar(r.Context(), passVar, fc.store)
 	if err := t.next(r); err != nil {
@@ -225,10 +226,13 @@ func (t *trip) next(r *http.Request) (err error) {
 // of the client's conditions when there is something to validate.
 func (t *trip) request(ctx context.Context) *http.Request {
 	x := t.x
+	x.isolate()
 	if q := x.fc.query; q != nil {
 		ctx = withQueryRules(ctx, q)
 	}
 	r := x.r.WithContext(ctx)
+	u := *r.URL
+	r.URL = &u
 	if q := x.fc.query; q != nil {
 		r.URL = filterQuery(r.URL, q)
 		r.RequestURI = string(q.Append(nil, r.RequestURI))
@@ -237,24 +241,26 @@ func (t *trip) request(ctx context.Context) *http.Request {
 		r.Host = keyHost(x.key) // spellings that share a key look alike to the origin
 	}
 	r.Header = x.origin.Clone()
-	if !fromTrustedProxy(r) {
-		for _, name := range forwardingFields {
-			delete(r.Header, name)
-		}
+	for _, name := range forwardingFields {
+		delete(r.Header, name)
 	}
 	if t.stored != nil {
 		rfc9111.RemoveConditionals(r.Header)
 		rfc9111.SetValidators(r.Header, t.stored.Header)
 	}
-	return r
+	*x.live = *r
+	return x.live
 }
 
 // forwardingFields tell an origin of the client's view of the request. They are
-// not in the key, so that what an untrusted client puts there must not reach an
-// origin whose answer others will get. Caddy's reverse_proxy deals with
-// X-Forwarded-For, -Proto and -Host in the same way.
+// not in the key, so that what a client puts there must not reach an origin whose
+// answer others will get; a proxy in front, trusted or not, may pass on those that it
+// does not know. Caddy's reverse_proxy deals with X-Forwarded-For, -Proto and -Host:
+// from a trusted proxy the last two are in the key.
 var forwardingFields = []string{
-	"Forwarded", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Host",
+	"Forwarded", "Front-End-Https", "X-Forwarded-Path", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Protocol", "X-Forwarded-Scheme",
+	"X-Forwarded-Server", "X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Http-Host-Override", "X-Original-Host", "X-Rewrite-Uri", "X-Script-Name",
+	"X-Url-Scheme",
 }
 
 // keyHost is the host in a default key.
@@ -410,7 +416,7 @@ func (x *exchange) target() string {
 	if x.fc.CacheKey == "" {
 		return string(x.key)
 	}
-	scheme, host := effectiveOrigin(x.r)
+	scheme, host, _ := effectiveOrigin(x.r)
 	target, _ := rfc9111.AppendTarget(nil, scheme, host, x.fc.requestURI(x.r))
 	return string(target)
 }
@@ -452,7 +458,7 @@ func flags(d rfc9111.Decision) (f store.Flags) {
 		store.Validate:   d.Validate,
 		store.NoStale:    d.NoStale,
 		store.SharedAuth: d.SharedAuth,
-		store.Fallback:   d.Fallback,
+		store.Fallback:   d.Fallback || d.Heuristic,
 		store.Immutable:  d.Immutable,
 	} {
 		if set {
@@ -650,6 +656,9 @@ func mergeAppended(merged, stored, fresh http.Header) http.Header {
 func (t *trip) refresh(header http.Header) (rfc9111.Reason, bool) {
 	all := t.freshAll
 	maps.Copy(all, header)
+	for _, name := range header[capture.AppendedField] {
+		all[name] = slices.Concat(t.capture.Front(name), header[name])
+	}
 	updated, reason := t.x.fc.storable(t.exchange(t.stored.Status, all), header)
 	if reason != rfc9111.ReasonNone || !slices.Equal(updated.Vary, t.stored.Vary) {
 		return reason, false

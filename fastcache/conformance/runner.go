@@ -83,7 +83,9 @@ func (r *runner) judge(ctx context.Context, p profile, update bool) (ok bool, er
 		}
 		fmt.Fprintf(r.stdout, "  %-7s %s %s\n", word, d.id, d.text)
 	}
-	if len(differences) > 0 {
+	if len(differences) == 0 {
+		fmt.Fprintln(r.stdout, "  as expected")
+	} else {
 		fmt.Fprintln(r.stdout, "  To look at one: make conformance ARGS=\"-profile", p.name, "-test ID\". To accept: make conformance ARGS=-update, and a reason for each that does not pass.")
 	}
 	return ok, nil

@@ -177,7 +177,7 @@ func TestAdmin_Refusals(t *testing.T) {
 		{"DELETE", "/fastcache/purge", `{"pattern": "/a`, nil, 400, "unexpected EOF"},
 		{"DELETE", "/fastcache/purge", `{"pattern": ""}`, nil, 400, "empty"},
 		{"DELETE", "/fastcache/purge", `{"patern": "/a"}`, nil, 400, "unknown field"},
-		{"DELETE", "/fastcache/purge", ``, nil, 400, "not an object"},
+		{"DELETE", "/fastcache/purge", ``, nil, 400, "has to be an object"},
 		{"DELETE", "/fastcache/purge", `{"all": true, "name": "there"}`, nil, 404, "there"},
 		{"DELETE", "/fastcache/purge", strings.Repeat(" ", 2<<20), nil, 413, "1048576"},
 		{"GET", "/fastcache/purge", ``, nil, 405, "DELETE, POST"},

@@ -56,7 +56,7 @@ func parseFlags(stdout io.Writer, args []string) (options, error) {
 	flags.SetOutput(stdout)
 	flags.IntVar(&o.port, "port", 0, "port to listen on; 0 takes the first free one from 8080 to 8099, or any")
 	flags.StringVar(&o.cacheDir, "cache-dir", "", "directory for the cache, kept at the end (default: a temporary one)")
-	flags.BoolVar(&o.printConfig, "print-config", false, "print the Caddyfile that is used")
+	flags.BoolVar(&o.printConfig, "print-config", false, "print the Caddyfile that is used, and go on")
 	flags.BoolVar(&o.verbose, "verbose", false, "show Caddy's log")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -114,6 +114,9 @@ func (w *Writer) Added(h http.Header) http.Header {
 	return added
 }
 
+// Front returns the lines of a field that stood in the header before the handler.
+func (w *Writer) Front(name string) []string { return w.outer[name] }
+
 // WriteHeader passes interim responses on and decides on the final one.
 func (w *Writer) WriteHeader(status int) {
 	if w.status != 0 || w.hijacked {

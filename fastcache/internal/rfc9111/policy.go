@@ -84,7 +84,8 @@ type Decision struct {
 	// Cookie, unless the key has it.
 	Fallback bool
 
-	// Heuristic says that Lifetime was guessed from Last-Modified.
+	// Heuristic says that Lifetime was guessed from Last-Modified. Like a
+	// Fallback it must not answer a request with a Cookie.
 	Heuristic bool
 
 	// Validate says that each use needs the origin's word first (no-cache, or
@@ -246,7 +247,7 @@ func (p *Policy) lifetime(x *Exchange, cc *Directives, d *Decision) Reason {
 	if !fresh && !ownWindow && !storedValidator(x, d) {
 		return ReasonTTLZero
 	}
-	if d.Fallback && has(x.RequestHeader, "Cookie") && !x.KeyHasCookie {
+	if (d.Fallback || d.Heuristic) && has(x.RequestHeader, "Cookie") && !x.KeyHasCookie {
 		return ReasonCookie
 	}
 	return ReasonNone

@@ -48,6 +48,8 @@ const (
 	ReasonRequestBody
 	// ReasonOverride: the request carries a field by which some origins replace the method or the URL.
 	ReasonOverride
+	// ReasonConnection: the Connection field takes fields from the origin that the option cache_key may go by.
+	ReasonConnection
 	// ReasonConditional: the request has a condition that only the origin may evaluate (If-Match or If-Unmodified-Since).
 	ReasonConditional
 	// ReasonPurgedInFlight: the URL was purged while the response was on its way, so it was not stored.
@@ -110,6 +112,7 @@ var reasonWords = [numReasons]string{
 	ReasonUpgrade:         "upgrade",
 	ReasonRequestBody:     "request-body",
 	ReasonOverride:        "override",
+	ReasonConnection:      "connection",
 	ReasonConditional:     "conditional",
 	ReasonPurgedInFlight:  "purged-in-flight",
 	ReasonDiskError:       "disk-error",

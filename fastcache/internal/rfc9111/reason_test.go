@@ -13,7 +13,7 @@ import (
 func TestReasons_List_Closed(t *testing.T) {
 	want := strings.Fields(`set-cookie private no-store request-no-store vary-star vary-unlisted auth too-big
 		ttl-zero status match-header request-fault partial cookie must-understand method upgrade request-body override
-		conditional purged-in-flight disk-error truncated client-gone wait-timeout
+		connection conditional purged-in-flight disk-error truncated client-gone wait-timeout
 		only-if-cached request-no-cache request-max-age request-min-fresh stale-error
 		upstream-error purged purge-miss purge-denied store-off event-stream bad-target`)
 	reasons := rfc9111.Reasons()

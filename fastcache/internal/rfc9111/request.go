@@ -126,6 +126,10 @@ func OriginHeader(h http.Header) http.Header {
 	return h
 }
 
+// Nominates reports whether Connection takes fields of the request away from the
+// origin, other than those of the connection itself.
+func Nominates(h http.Header) bool { return nominatesFields(h["Connection"]) }
+
 // nominatesFields reports whether Connection has more than what every client
 // sends, without making field names of it.
 func nominatesFields(lines []string) bool {

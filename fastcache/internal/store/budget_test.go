@@ -553,3 +553,48 @@ func TestLimits_Body(t *testing.T) {
 		check(t, s)
 	}
 }
+
+// A body that nobody knows the length of takes a quarter of the store at most.
+func TestBudget_EndlessBody(t *testing.T) {
+	for name, limits := range map[string]store.Limits{
+		"disk": {Disk: 16 << 20, Memory: 1 << 20},
+		"RAM":  {Memory: 16 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := store.Options{Limits: limits}
+			if limits.Disk > 0 {
+				o.Path = t.TempDir()
+			}
+			s := open(t, o)
+			hot := func(i int) []byte { return []byte(fmt.Sprintf("http://a/%d", i)) }
+			for i := range 140 {
+				put(t, s, string(hot(i)), nil, &store.Response{Status: 200, Born: time.Now(), Lifetime: time.Hour}, make([]byte, 100<<10))
+				for range 3 {
+					s.Lookup(hot(i), nil)
+				}
+			}
+			f := s.Fetch("http://a/endless")
+			defer f.Done()
+			w, err := f.Create(-1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Discard()
+			for range 1000 {
+				if _, err = w.Write(make([]byte, 64<<10)); err != nil {
+					break
+				}
+			}
+			left := 0
+			for i := range 140 {
+				if e, _ := s.Lookup(hot(i), nil); e != nil {
+					left++
+				}
+			}
+			t.Logf("%v, %d of 140 left", err, left)
+			if err == nil || left < 95 {
+				t.Errorf("%v, and %d of 140 are left", err, left)
+			}
+		})
+	}
+}

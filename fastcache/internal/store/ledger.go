@@ -169,14 +169,16 @@ type booking struct {
 // reserve books n bytes for a capture that holds have already, and up to ahead more as far as nothing
 // is evicted for them. partial: more is to come; such a capture, once it is large, evicts only while the
 // others hold no more than half the budget. Of many that compete for it few would be stored in the end,
-// and the rest would have emptied the store for nothing.
-func (l *ledger) reserve(have, n, ahead int64, partial bool) (b booking, err error) {
+// and the rest would have emptied the store for nothing. endless: nobody knows how much more; such a
+// capture evicts until it holds a quarter of the budget, and from there on takes free room only.
+func (l *ledger) reserve(have, n, ahead int64, partial, endless bool) (b booking, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.capacity == 0 || have+n > l.capacity {
 		return b, ErrTooBig
 	}
-	if partial && have+n > largeCapture && l.reserved-have > l.capacity/2 {
+	crowd, share := l.reserved-have > l.capacity/2, endless && have+n > l.capacity/4
+	if partial && have+n > largeCapture && (crowd || share) {
 		if _, over := l.over(n, 0); over {
 			return b, ErrFull
 		}

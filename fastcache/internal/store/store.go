@@ -176,7 +176,7 @@ func (s *Store) claim() error {
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		lock.Close()
-		return fmt.Errorf("store: %s is in use by another store", s.path)
+		return fmt.Errorf("store: %s is in use by another process, perhaps a Caddy that runs", s.path)
 	case err != nil:
 		// A file system without locks: the check is lost, the store works.
 		s.complain(faultWrite, "cannot lock the directory, going on without", s.path, err)

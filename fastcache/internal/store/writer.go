@@ -78,7 +78,7 @@ func (w *Writer) footprint(n int64) int64 {
 
 // reserve raises the reservation to total, or to as much as ahead more that the budget has to spare.
 func (w *Writer) reserve(total, ahead int64, partial bool) error {
-	b, err := w.s.ledger.reserve(w.reserved, max(total-w.reserved, 0), ahead, partial)
+	b, err := w.s.ledger.reserve(w.reserved, max(total-w.reserved, 0), ahead, partial, w.declared < 0)
 	w.s.bury(b.victims)
 	if err != nil {
 		return err

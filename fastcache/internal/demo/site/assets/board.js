@@ -36,6 +36,7 @@
     "status": "Not stored: answers with this status are not.",
     "match-header": "Not stored: the option match_header does not select it.",
     "request-fault": "Not stored: this request's own header may have caused the error.",
+    "connection": "Not looked up: its Connection field takes fields away that the key may go by.",
     "partial": "Not stored: it is a part, and only whole answers are.",
     "cookie": "Not shared: the request carried a cookie and the answer does not say how long it is fresh.",
     "must-understand": "Not stored: it asks for rules that this cache does not know.",
