@@ -8,7 +8,7 @@ CACHE := .cache
 TOOLS = cd tools && GOWORK=off go build -buildvcs=false -o ../$(CACHE)/bin/ . && cd .. && exec $(CACHE)/bin/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint soak conformance bench-pool clean
+.PHONY: help run test check fmt lint soak conformance bench-pool bench-http clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,15 @@ bench-pool: ## bytebufferpool against other pools, and its goals (ARGS=-quick: a
 	@mkdir -p $(CACHE)/bin
 	@cd compare && GOWORK=off go build -buildvcs=false -o ../$(CACHE)/bin/bench-pool ./cmd/bench-pool
 	@exec $(CACHE)/bin/bench-pool $(ARGS)
+
+ROUNDS ?= 5
+SECONDS ?= 2
+OUT ?= $(CACHE)/bench/results
+
+bench-http: ## fastcache against nginx, Varnish and file_server; Linux (ROUNDS=1 SECONDS=2: a quick look; OUT=folder)
+	@mkdir -p $(CACHE)/bin
+	@cd fastcache/bench && GOWORK=off go build -buildvcs=false -o ../../$(CACHE)/bin/bench-http .
+	@exec $(CACHE)/bin/bench-http -rounds $(ROUNDS) -seconds $(SECONDS) -out $(OUT) $(ARGS)
 
 # The race detector needs a C compiler.
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
