@@ -366,7 +366,7 @@ func TestHeader_MovesToWhoStays(t *testing.T) {
 	if c.cell(0, 0).seats[0].Load() == nil {
 		t.Fatal("not seated at home")
 	}
-	for i := 0; i < 20; i++ {
+	for i := 0; i <= int(moveMask/serial); i++ {
 		use(1)
 	}
 	if c.cell(0, 1).seats[0].Load() == nil || c.cell(0, 0).seats[0].Load() != nil {

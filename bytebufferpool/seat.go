@@ -121,8 +121,8 @@ type core struct {
 	// walks over the cells skip the others.
 	inUse [MaxClasses + 1]atomic.Bool
 
-	// The shard where something idle of a class was found last, for those who find
-	// nothing in their own.
+	// The shard where storage of a class was found or seated last, for those who find
+	// nothing in their own. Written on the slow path only.
 	seatHint, slotHint [MaxClasses + 1]atomic.Uint32
 
 	shards []shard // by shard number, as the cells of a row
@@ -243,7 +243,8 @@ func (f *front) row(class uint8) []cell {
 func (f *front) lease(size int, kind Kind) claim {
 	shard := f.shard()
 	if uint(size) < f.direct {
-		cell := f.cell(f.classes.class(size), shard)
+		class := f.classes.class(size)
+		cell := f.cell(class, shard)
 		for i := range cell.seats {
 			h := cell.seats[i].Load()
 			if h == nil {
@@ -253,6 +254,11 @@ func (f *front) lease(size int, kind Kind) claim {
 			if s&(leased|unseated|frozen) == 0 && h.state.CompareAndSwap(s, s|leased) {
 				return claim{h, s | leased}
 			}
+		}
+		// Whoever changes the depth of its stack finds its storage where the hint says.
+		// The whole slow path would take as long as two cycles.
+		if found := f.core.borrow(class, shard, f.core.seatHint[class].Load()); found.h != nil {
+			return found
 		}
 	}
 	owned, err := f.core.acquire(size, kind, shard)

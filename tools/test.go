@@ -27,7 +27,8 @@ func runTest(ctx context.Context, e *env, args []string) error {
 		return err
 	}
 
-	testStep, testFlags := "test", []string{"-count=1", "-vet=off"}
+	// The end-to-end tests of fastcache take eight minutes on two quiet cores.
+	testStep, testFlags := "test", []string{"-count=1", "-vet=off", "-timeout=25m"}
 	var notes []string
 	if *race && len(p.sel.modules) > 0 {
 		if why := p.raceProblem(ctx); why == "" {
