@@ -135,7 +135,15 @@ func (t *trip) roundTrip() (err error) {
 	fc, x := t.x.fc, t.x
 	t.fence = fc.store.Fetch(string(x.key))
 	defer t.fence.Done()
-	defer t.land()
+	defer func() {
+		if p := recover(); p != nil {
+			t.land()
+			panic(p)
+		}
+		if t.outcome != outcomeOther { // else the second trip lands it
+			t.land()
+		}
+	}()
 	defer t.countValidation()
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
@@ -705,7 +713,7 @@ func (t *trip) answerConfirmed() error {
 
 // again fetches the response whole, with nothing to validate.
 func (t *trip) again() error {
-	plain := &trip{x: t.x, requestHeader: t.requestHeader, status: t.status, background: t.background}
+	plain := &trip{x: t.x, requestHeader: t.requestHeader, status: t.status, background: t.background, call: t.call}
 	return plain.run()
 }
 
