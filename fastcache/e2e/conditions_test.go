@@ -70,7 +70,9 @@ func TestH08_ConditionsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	o.wantAsked(t, 2) // with the condition, and for the whole
+	if n := o.asked(); n > 2 { // with a condition that matches, and for the whole
+		t.Errorf("the origin was asked %d times: %v", n, o.log())
+	}
 }
 
 // H08 for what cannot be stored: conditions reach the origin, which saves the
