@@ -54,6 +54,7 @@ func TestSoak(t *testing.T) {
 	})
 	s.c = start(t, s.config("1h"))
 	s.plain, s.secure = s.client(false), s.client(true)
+	s.hastyPlain, s.hastySecure = s.client(false), s.client(true)
 	s.waitForCertificate()
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -77,6 +78,8 @@ func TestSoak(t *testing.T) {
 	wg.Wait()
 	s.plain.CloseIdleConnections()
 	s.secure.CloseIdleConnections()
+	s.hastyPlain.CloseIdleConnections()
+	s.hastySecure.CloseIdleConnections()
 	s.wantFlat(first, samples)
 	s.wantTidy()
 	t.Logf("%d requests: %d hits, %d other right answers, %d bytes checked, %d refused or cut as they must be, %d while Caddy was down or reloading; %d writes, %d purges, %d reloads, %d refused reloads, %d kills",
@@ -99,6 +102,10 @@ type soak struct {
 	tlsPort int
 
 	plain, secure *http.Client
+
+	// Of clients that leave: a connection that one of them breaks off must not be
+	// one that another request has just been given.
+	hastyPlain, hastySecure *http.Client
 
 	objects [soakObjects]soakObject
 
@@ -335,9 +342,12 @@ func (s *soak) work(ctx context.Context, rnd *rand.Rand) {
 }
 
 func (s *soak) request(ctx context.Context, rnd *rand.Rand, method, uri string, fields ...string) (*http.Response, error) {
-	scheme, client := "http", s.plain
+	scheme, client, hasty := "http", s.plain, s.hastyPlain
 	if rnd.IntN(4) == 0 {
-		scheme, client = "https", s.secure
+		scheme, client, hasty = "https", s.secure, s.hastySecure
+	}
+	if _, leaves := ctx.Deadline(); leaves {
+		client = hasty
 	}
 	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+soakHost+uri, nil)
 	if err != nil {
