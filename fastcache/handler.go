@@ -284,7 +284,6 @@ func (x *exchange) serve() error {
 		}
 		flightKey := x.flightKey()
 		if x.fc.flights.Marked(flightKey) {
-			t.marked = true
 			return t.run()
 		}
 		call, leader := x.fc.flights.Join(flightKey)
@@ -361,14 +360,8 @@ func (x *exchange) judge(entry *store.Entry, stored *store.Response, known bool)
 	case stored.Flags&store.Fallback != 0 && has(x.origin, "Cookie") && !x.fc.keyHasCookies(x.r):
 		return verdict{use: useNever, fwd: rfc9111.FwdMiss, reason: rfc9111.ReasonCookie}
 	}
-	age := x.fc.now().Sub(stored.Born)
-	ttl := stored.Lifetime - age
-	if age < -maxSkew {
-		ttl = 0 // stored under a clock that was ahead: who knows how old it is
-	}
-	if x.soft = entry.Stale(); x.soft {
-		ttl = min(ttl, 0) // freshness has ended, the windows behind it are as they were
-	}
+	age, ttl := x.fc.freshness(entry, stored)
+	x.soft = entry.Stale()
 	var v verdict
 	noStale := stored.Flags&store.NoStale != 0
 	fresh := ttl > 0 && stored.Flags&store.Validate == 0
@@ -396,16 +389,28 @@ func (x *exchange) judge(entry *store.Entry, stored *store.Response, known bool)
 	return v
 }
 
+// freshness is the age of what is stored (RFC 9111 section 4.2.3) and for how long it
+// is still fresh, not positive if it is stale. A soft purge ends freshness; the windows
+// behind it are as they were.
+func (fc *FastCache) freshness(entry *store.Entry, stored *store.Response) (age, ttl time.Duration) {
+	age = fc.now().Sub(stored.Born)
+	ttl = stored.Lifetime - age
+	if age < -maxSkew {
+		ttl = 0 // stored under a clock that was ahead: who knows how old it is
+	}
+	if entry.Stale() {
+		ttl = min(ttl, 0)
+	}
+	return age, ttl
+}
+
 // mayStandIn reports whether a stored response may answer because the origin has
 // failed just now (RFC 5861 section 4).
 func (fc *FastCache) mayStandIn(entry *store.Entry, stored *store.Response) bool {
 	if stored.Flags&store.NoStale != 0 || stored.StaleIfError <= 0 {
 		return false
 	}
-	ttl := stored.Lifetime - fc.now().Sub(stored.Born)
-	if entry.Stale() {
-		ttl = min(ttl, 0)
-	}
+	_, ttl := fc.freshness(entry, stored)
 	return ttl+stored.StaleIfError > 0
 }
 
@@ -419,7 +424,8 @@ func (fc *FastCache) staleWhileUpdating(entry *store.Entry, stored *store.Respon
 		return false
 	}
 	window := min(stored.StaleIfError, fc.policy.StaleIfError)
-	return window > 0 && fc.now().Sub(stored.Born) < stored.Lifetime+window
+	_, ttl := fc.freshness(entry, stored)
+	return window > 0 && ttl+window > 0
 }
 
 // mayShare reports whether the answer to this request can be waited for by

@@ -52,7 +52,6 @@ type trip struct {
 	stored *store.Response
 
 	call       *flight.Call // who waits for this trip; nil when nobody can
-	marked     bool         // the URL's answers were not shareable a moment ago
 	background bool         // there is no client
 
 	fence       *store.Fetch
@@ -239,10 +238,8 @@ func (t *trip) request(ctx context.Context) *http.Request {
 		ctx = withQueryRules(ctx, q)
 	}
 	r := x.r.WithContext(ctx)
-	u := *r.URL
-	r.URL = &u
+	r.URL = filterQuery(r.URL, x.fc.query) // a copy: a second trip begins where this one does
 	if q := x.fc.query; q != nil {
-		r.URL = filterQuery(r.URL, q)
 		r.RequestURI = string(q.Append(nil, r.RequestURI))
 	}
 	if x.fc.CacheKey == "" && !fromTrustedProxy(r) {
@@ -290,9 +287,12 @@ func withQueryRules(ctx context.Context, q *rfc9111.QueryRules) context.Context 
 	return context.WithValue(ctx, caddyhttp.OriginalRequestCtxKey, original) //nolint:govet // Caddy keeps it by value
 }
 
+// filterQuery returns a copy of u with the query rules, if any, applied.
 func filterQuery(u *url.URL, q *rfc9111.QueryRules) *url.URL {
 	filtered := *u
-	filtered.RawQuery = strings.TrimPrefix(string(q.Append(nil, "?"+u.RawQuery)), "?")
+	if q != nil {
+		filtered.RawQuery = strings.TrimPrefix(string(q.Append(nil, "?"+u.RawQuery)), "?")
+	}
 	return &filtered
 }
 

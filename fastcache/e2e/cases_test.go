@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -889,20 +888,11 @@ func TestRawRequests(t *testing.T) {
 	})
 	c := start(t, site(o))
 	send := func(head string) string {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", c.port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-		_, _ = io.WriteString(conn, head)
-		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
+		r := c.raw(t, head)
+		if r == nil {
 			return "error"
 		}
-		defer res.Body.Close()
-		body, _ := io.ReadAll(res.Body)
-		return fmt.Sprintf("%d %s", res.StatusCode, body)
+		return fmt.Sprintf("%d %s", r.StatusCode, r.body)
 	}
 	// Absolute form: one effective host, for the key and for the origin.
 	for range 2 {
